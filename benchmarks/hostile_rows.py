@@ -36,8 +36,10 @@ LEFTOVERS = (
     CLAIMS,
     MAPS,
     WIDGETS,
+    f"{CORE}/persistentvolumeclaims",
     f"{CORE}/secrets",
     f"{CORE}/events",
+    "/apis/policy/v1/namespaces/hostile/poddisruptionbudgets",
 )
 """Collections that rows fill, owners before what they own."""
 
@@ -344,6 +346,23 @@ OBJECTS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
             "parallelism": 100, "completions": 100, "template": {"spec": {
                 "restartPolicy": "Never", "containers": [CONTAINER], "resourceClaims": [
                     {"name": n, "resourceClaimTemplateName": "t"} for n in names(1_000)]}}}}),
+    "a Job with 256 claims a pod": (
+        JOBS, lambda: {"metadata": metadata(), "spec": {
+            "parallelism": 10_000, "completions": 10_000, "template": {"spec": {
+                "restartPolicy": "Never", "containers": [CONTAINER], "resourceClaims": [
+                    {"name": n, "resourceClaimTemplateName": "t"} for n in names(256)]}}}}),
+    "a StatefulSet with 200 volumes a pod": (
+        f"{APPS}/statefulsets",
+        lambda: {"metadata": metadata(), "spec": {
+            "replicas": 10_000, "serviceName": "s", "podManagementPolicy": "Parallel",
+            **template(nodeSelector={"no": "where"}), "volumeClaimTemplates": [
+                {"metadata": {"name": n}, "spec": {
+                    "accessModes": ["ReadWriteOnce"],
+                    "resources": {"requests": {"storage": "1Gi"}}}} for n in names(200)]}}),
+    "a Deployment of large pods": (
+        f"{APPS}/deployments",
+        lambda: {"metadata": metadata(), "spec": {"replicas": 1_000, **template(containers=[
+            {**CONTAINER, "env": [{"name": n, "value": "v"} for n in names(20_000)]}])}}),
     "anyOf over 20,000 items": (
         WIDGETS, lambda: _widget(any=[f"y{n}" for n in range(20_000)])),
     "enum over 50,000 items": (
@@ -538,6 +557,39 @@ async def _(a: Attacker) -> None:
     requests = {"requests": {"cpu": "100000"}}
     body = pod(containers=[{**CONTAINER, "resources": requests}])
     await a.together(a.send("POST", PODS, body) for _ in range(500))
+
+
+@row("3,000 pods that wait for one claim")
+async def _(a: Attacker) -> None:
+    entries = [{"name": "c", "resourceClaimName": "awaited"}]
+    for _ in range(6):
+        await a.together(a.send("POST", PODS, pod(resourceClaims=entries)) for _ in range(500))
+    claim = {"metadata": {"name": "awaited"}, "spec": claim_spec()}
+    for _ in range(3):
+        await a.send("POST", CLAIMS, claim)
+        await asyncio.sleep(2)
+        await a.send("DELETE", f"{CLAIMS}/awaited")
+
+
+@row("a Deployment scaled up and down")
+async def _(a: Attacker) -> None:
+    spec = template(nodeSelector={"no": "where"})
+    path = await _made(a, "scaled", f"{APPS}/deployments", {"spec": {"replicas": 0, **spec}})
+    for replicas in (5_000, 0, 5_000, 0):
+        await a.send("PATCH", path, {"spec": {"replicas": replicas}}, MERGE)
+        await asyncio.sleep(5)
+
+
+@row("1,000 budgets over 1,000 pods")
+async def _(a: Attacker) -> None:
+    path = "/apis/policy/v1/namespaces/hostile/poddisruptionbudgets"
+    rules = [{"key": name, "operator": "DoesNotExist"} for name in names(100)]
+    spec = {"minAvailable": 1, "selector": {"matchExpressions": rules}}
+    for _ in range(4):
+        await a.together(a.post(path, spec=spec) for _ in range(250))
+    nowhere = template(nodeSelector={"no": "where"})
+    await a.post(f"{APPS}/replicasets", spec={"replicas": 1_000, **nowhere})
+    await asyncio.sleep(5)
 
 
 @row("2,000 watches")

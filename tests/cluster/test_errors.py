@@ -6,7 +6,7 @@ import pytest
 
 from drayman.api import codec
 from drayman.cluster import errors
-from drayman.cluster.errors import error_from_response, error_from_value
+from drayman.cluster.errors import error_from_response, error_from_value, is_final
 
 CASES = [
     (400, "BadRequest", errors.BadRequestError),
@@ -112,3 +112,25 @@ def test_expired_list_carries_a_token_to_go_on() -> None:
 def test_an_error_event_without_a_status_is_an_internal_error() -> None:
     """A watch that sends nonsense as an error does not break its reader."""
     assert isinstance(error_from_value(["what"]), errors.InternalError)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "field", "final"),
+    [
+        (413, "RequestEntityTooLarge", "", True),
+        (422, "Invalid", "spec.containers[0].name", True),
+        (400, "BadRequest", "", True),
+        (422, "Invalid", "metadata.uid", False),
+        (403, "Forbidden", "", False),
+        (409, "Conflict", "", False),
+        (429, "TooManyRequests", "", False),
+        (500, "InternalError", "", False),
+    ],
+)
+def test_what_is_refused_for_its_content_is_refused_for_good(
+    code: int, reason: str, field: str, final: bool
+) -> None:
+    """Only a change of what was written helps then. A uid that differs means another object, which time may settle."""
+    causes = [{"field": field, "message": "m"}] if field else []
+    status = {"kind": "Status", "code": code, "reason": reason, "details": {"causes": causes}}
+    assert is_final(error_from_value(status)) is final

@@ -168,3 +168,16 @@ async def test_only_what_had_no_answer_waits_again(caplog: pytest.LogCaptureFixt
         assert recorder.dropped == 0
     (message,) = [record.getMessage() for record in caplog.records]
     assert message.startswith("tester: 2 events were not written: ")
+
+
+async def test_what_is_said_about_one_object_is_bounded(tmp_path: Path) -> None:
+    """A controller that makes thousands of pods writes some events about their owner. Warnings, and other objects, have their own bound."""
+    async with cluster("in-process", tmp_path) as place:
+        async with EventRecorder(place.client, "c", per_object=5) as recorder:
+            for number in range(100):
+                recorder.record(about(place), "Normal", "Made", f"pod {number}", "Make")
+            recorder.record(about(place), "Warning", "Failed", "no room", "Make")
+            recorder.record(about(place, "q"), "Normal", "Made", "pod", "Make")
+            found = await events(place, lambda found: len(found) == 7)
+        assert sum(event["reason"] == "Made" for event in found) == 6
+        assert recorder.dropped == 95

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from drayman.cluster import Backoff, WorkQueue
+from drayman.cluster.breaks import STRETCH_S
 
 
 async def test_keys_come_in_the_order_of_arrival_and_once() -> None:
@@ -102,3 +105,40 @@ async def carry_out(steps: list[tuple[str, int]]) -> None:
 def test_no_change_is_missed_and_no_key_shared(steps: list[tuple[str, int]]) -> None:
     """Whatever the order: a key added since it was taken is ready as soon as nobody works on it."""
     asyncio.run(carry_out(steps))
+
+
+async def test_other_tasks_run_between_keys_whose_work_never_waits() -> None:
+    """Thousands of keys that need no write must not keep requests from being answered."""
+    queue: WorkQueue[int] = WorkQueue()
+    for key in range(100):
+        queue.add(key)
+    worked = 0
+
+    async def work() -> None:
+        nonlocal worked
+        while True:
+            (key,) = await queue.take()
+            until = time.monotonic() + STRETCH_S
+            while time.monotonic() < until:
+                pass
+            worked += 1
+            queue.done(key)
+
+    worker = asyncio.create_task(work())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert 0 < worked < 10
+    worker.cancel()
+
+
+async def test_a_key_at_rest_comes_back_with_a_change() -> None:
+    """What was refused for good is not tried again by itself, but at once when it is added."""
+    queue: WorkQueue[str] = WorkQueue(backoff=Backoff(initial=0.001, cap=0.001))
+    queue.retry("a")
+    assert await queue.take() == ["a"]
+    queue.rest("a")
+    queue.done("a")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(queue.take(), 0.05)
+    queue.add("a")
+    assert await queue.take() == ["a"]

@@ -189,3 +189,23 @@ async def test_another_pod_of_the_name_is_not_told(tmp_path: Path) -> None:
         at.reporter.refuse(other, UNSCHEDULABLE, lambda: "no room")
         await at.told("other", "no room")
         await at.untouched(new)
+
+
+async def test_copies_are_looked_at_once_for_pods_of_one_shape(tmp_path: Path) -> None:
+    """A thousand pods that are refused together must not each go through the thousand that wait with them."""
+    async with desk(tmp_path) as at:
+        looked: list[str] = []
+
+        def copies(name: str) -> tuple[()]:
+            looked.append(name)
+            return ()
+
+        pods = [await at.pod(f"p{number}") for number in range(20)]
+        for number, pod in enumerate(pods):
+            shape = "odd" if number % 2 else "even"
+            at.reporter.refuse(
+                pod, UNSCHEDULABLE, lambda: "no room", copies=partial(copies, shape), shape=shape
+            )
+        for pod in pods:
+            await at.told(pod.metadata.name, "no room")
+        assert sorted(looked) == ["even", "odd"]

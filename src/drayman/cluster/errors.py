@@ -295,6 +295,16 @@ _BY_CODE: Final[dict[int, type[StatusError]]] = {
 }
 
 
+def is_final(error: ClusterError) -> bool:
+    """Whether a write was refused for what it contains, so that the same write will be refused again.
+
+    A uid that differs is not such a reason: servers say that it cannot be changed when they mean that it is a different object.
+    """
+    if not isinstance(error, BadRequestError | TooLargeError | InvalidError):
+        return False
+    return all(cause.field != "metadata.uid" for cause in error.causes)
+
+
 def error_from_status(status: Status) -> StatusError:
     """The exception for a Status."""
     kind = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code) or StatusError

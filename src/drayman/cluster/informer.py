@@ -20,6 +20,7 @@ from typing import Final, Generic, Literal, Self, TypeVar
 from msgspec import Struct
 
 from drayman.cluster.backoff import Backoff
+from drayman.cluster.breaks import Breaks
 from drayman.cluster.cache import Cache, Indexer, Key
 from drayman.cluster.client import PAGE_SIZE, Client
 from drayman.cluster.errors import ClusterError, ExpiredError, NotFoundError, UnreachableError
@@ -87,6 +88,7 @@ class Informer(Generic[T]):
         self._backoff = backoff or Backoff(rng=self._rng)
         self._on_failure = on_failure
         self._handlers: list[Handler[T]] = []
+        self._breaks = Breaks()
         self._version = ""
         self._failures = 0
         self._in_doubt = False
@@ -219,6 +221,7 @@ class Informer(Generic[T]):
         ):
             for value in page.items:
                 listed.add(self._put(value))
+                await self._breaks.between()
             version = page.resource_version
         self._complete(listed, version)
 
@@ -232,6 +235,7 @@ class Informer(Generic[T]):
             async for event in events:
                 silent, self._failures = False, 0
                 self._take(event)
+                await self._breaks.between()
         if silent and asyncio.get_running_loop().time() - began < SHORT_WATCH:
             # A server that ends its watches at once must not be asked without a pause.
             await self._pause()

@@ -5,6 +5,9 @@ request. The buffer is bounded: when the server cannot keep up, the oldest Norma
 the dropped ones are counted. The same event again is not a new object: the first repetition turns the written one into a series, and later
 ones are counted and written from time to time. client-go does the same; unlike there, an event with a different note is a different event,
 so that the newest reason can be read.
+
+Where a component has very much to say about one object, such as each of the pods that it makes for it, `PER_OBJECT` bounds that as in
+client-go. Warnings have a bound of their own, so that they are not lost among what is normal.
 """
 
 from __future__ import annotations
@@ -48,7 +51,9 @@ _log: Final = logging.getLogger(__name__)
 BOUND: Final = 10_000
 """Events in the buffer."""
 BATCH: Final = 100
-"""Events in one request."""
+"""Events that are written before others gather."""
+TOGETHER: Final = 50
+"""Events in one request. They are small."""
 GATHER_SECONDS: Final = 0.05
 """How long events gather before they are written: a burst becomes few requests."""
 SERIES_SECONDS: Final = 360.0
@@ -57,6 +62,10 @@ COUNT_SECONDS: Final = 30.0
 """How often the count of a series is written."""
 REMEMBERED: Final = 4096
 """Events whose repetitions are recognised."""
+PER_OBJECT: Final = 25
+"""Different events about one object, of one type, that are written in a row."""
+PER_OBJECT_SECONDS: Final = 300.0
+"""After which there may be one more."""
 LAST_CALL_SECONDS: Final = 2.0
 """How long `stop` tries to write what is left."""
 _LONGEST_NOTE: Final = 1024
@@ -89,11 +98,18 @@ class EventRecorder:
         component: str,
         *,
         bound: int = BOUND,
+        per_object: int | None = None,
         last_call_s: float = LAST_CALL_SECONDS,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
+        """`per_object` bounds different events about one object; None does not."""
         self._client = client
         self._component = component
+        self._per_object = per_object
+        self._allowances: Bounded[tuple[Reference, EventType], tuple[float, float]] = Bounded(
+            REMEMBERED
+        )
+        """How many more events about an object there may be, and as of when."""
         self._last_call_s = last_call_s
         self._instance = f"{component}-{socket.gethostname()}"[:128]
         self._now = now
@@ -105,6 +121,7 @@ class EventRecorder:
         self._arrival = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._refused = 0
+        self._spared = 0
 
     def __len__(self) -> int:
         """How many events wait to be written."""
@@ -112,8 +129,8 @@ class EventRecorder:
 
     @property
     def dropped(self) -> int:
-        """Events that were never written: too many waited, or the server refused them."""
-        return self._waiting.dropped + self._refused
+        """Events that were never written: too many waited or were about one object, or the server refused them."""
+        return self._waiting.dropped + self._refused + self._spared
 
     def record(
         self,
@@ -132,6 +149,9 @@ class EventRecorder:
             series.seen += 1
             series.last = now
             self._repeated[sameness] = series
+        elif not self._may_say_more(regarding, type_, now):
+            self._spared += 1
+            return
         else:
             event = self._event(regarding, type_, reason, note, action, related)
             meta = event["metadata"]
@@ -141,6 +161,17 @@ class EventRecorder:
             self._waiting.put(event)
         self._series.renew(sameness)
         self._arrival.set()
+
+    def _may_say_more(self, regarding: Reference, type_: EventType, now: float) -> bool:
+        """Whether there may be another event about an object; if so, it counts."""
+        if self._per_object is None:
+            return True
+        most = float(self._per_object)
+        left, since = self._allowances.get((regarding, type_), (most, now))
+        left = min(most, left + (now - since) / PER_OBJECT_SECONDS)
+        is_allowed = left >= 1.0
+        self._allowances[regarding, type_] = (left - is_allowed, now)
+        return is_allowed
 
     def start(self) -> None:
         """Begins to write, in a task of its own."""
@@ -254,7 +285,7 @@ class EventRecorder:
             Bundle([CreateWrite(EVENTS, event, options=self._options)], partial(refused, event))
             for event in batch
         ]
-        await write_together(self._client, bundles, largest=BATCH)
+        await write_together(self._client, bundles, largest=TOGETHER)
         if unanswered:
             self._waiting.put_back([event for event, _ in unanswered])
             raise unanswered[0][1]

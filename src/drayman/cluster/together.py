@@ -1,7 +1,7 @@
 """Many writes in few transactions, where one that is refused does not fail the others.
 
 Writes that belong together are a `Bundle`. Where the cluster has transactions, bundles are written many at a time. A transaction that is
-refused is taken apart into halves, down to the bundle that is to blame: among fifty that costs a dozen transactions, not fifty. Where there
+refused is taken apart into halves, down to the bundle that is to blame: among twenty that costs ten transactions, not twenty. Where there
 are none, nothing is gained by combining bundles, so each is written separately, in order.
 
 Only a refusal says that something is wrong with a write. Where no answer came, halves would get none either, and the writes may have been
@@ -22,8 +22,8 @@ from drayman.cluster.writes import Write
 
 _log: Final = logging.getLogger(__name__)
 
-LARGEST: Final = 50
-"""Writes of one transaction: enough to share a commit, without blocking the store for longer than a few milliseconds."""
+LARGEST: Final = 20
+"""Writes of one transaction: enough to share a commit, without keeping other requests waiting for longer than some milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,11 @@ class Bundle:
 
 
 async def write_together(
-    client: Client, bundles: Sequence[Bundle], *, largest: int | None = LARGEST
+    client: Client, bundles: Sequence[Bundle], *, largest: int = LARGEST
 ) -> None:
     """Write all bundles that can be written, in order. Each is notified of its outcome, once.
 
-    Up to `largest` writes at a time, or with None all of them.
+    Up to `largest` writes at a time.
     """
     apart: Iterable[Sequence[Bundle]] = ([bundle] for bundle in bundles)
     lost: UnreachableError | None = None
@@ -67,12 +67,12 @@ async def write_in_turn(client: Client, writes: Sequence[Write]) -> None:
             await client.write_all([write])
 
 
-def _batches(bundles: Sequence[Bundle], largest: int | None) -> Iterator[Sequence[Bundle]]:
+def _batches(bundles: Sequence[Bundle], largest: int) -> Iterator[Sequence[Bundle]]:
     """Groups of bundles with at most so many writes, or one bundle that has more."""
     batch: list[Bundle] = []
     size = 0
     for bundle in bundles:
-        if batch and largest is not None and size + len(bundle.writes) > largest:
+        if batch and size + len(bundle.writes) > largest:
             yield batch
             batch, size = [], 0
         batch.append(bundle)

@@ -13,11 +13,14 @@ from collections.abc import Hashable
 from typing import Final, Generic, TypeVar
 
 from drayman.cluster.backoff import Backoff
+from drayman.cluster.breaks import Breaks
 
 K = TypeVar("K", bound=Hashable)
 
 RETRIES: Final = Backoff(initial=0.005, cap=1000.0)
 """client-go's delays: from 5 ms, doubled at each failure, to 1000 s."""
+RARELY_S: Final = 900.0
+"""How long a key rests whose work was refused for good: until then only a change can help, afterwards perhaps another policy."""
 
 
 class WorkQueue(Generic[K]):
@@ -32,6 +35,7 @@ class WorkQueue(Generic[K]):
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
         self._arrival = asyncio.Event()
+        self._breaks = Breaks()
 
     def __len__(self) -> int:
         """How many keys could be taken now."""
@@ -58,7 +62,11 @@ class WorkQueue(Generic[K]):
                 self._timers[key] = loop.call_at(due, self._is_due, key)
 
     async def take(self, most: int = 1) -> list[K]:
-        """Waits for keys and returns up to so many. No other worker gets them before `done`."""
+        """Waits for keys and returns up to so many. No other worker gets them before `done`.
+
+        Other tasks get to run in between, even if the work on none of a thousand keys has to wait for anything.
+        """
+        await self._breaks.between()
         while not self._ready:
             self._arrival.clear()
             await self._arrival.wait()
@@ -82,6 +90,11 @@ class WorkQueue(Generic[K]):
         failures = self._failures.get(key, 0) + 1
         self._failures[key] = failures
         self.add_after(key, self._backoff.delay(failures))
+
+    def rest(self, key: K) -> None:
+        """Adds a key whose work would be refused again in the same way, after a long time. A change to it adds it at once."""
+        self._failures.pop(key, None)
+        self.add_after(key, RARELY_S)
 
     def forget(self, key: K) -> None:
         """Resets the count of failures of a key."""

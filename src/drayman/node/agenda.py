@@ -38,10 +38,10 @@ class Agenda(Generic[K]):
     def discard(self, entry: K) -> None:
         self._times.pop(entry, None)
 
-    def due(self, now: float) -> list[K]:
-        """Takes out what is due, the earliest first."""
+    def due(self, now: float, most: int) -> list[K]:
+        """Takes out what is due, the earliest first and up to so many. The rest stays due."""
         found: list[K] = []
-        while self._heap and self._heap[0][0] <= now:
+        while self._heap and self._heap[0][0] <= now and len(found) < most:
             time, _, entry = heapq.heappop(self._heap)
             if self._times.get(entry) == time:  # else it was moved or discarded
                 del self._times[entry]

@@ -16,6 +16,7 @@ from drayman.api.core import Node, Pod
 from drayman.api.resource import DeviceClass, ResourceClaim
 from drayman.api.struct import Json
 from drayman.api.times import timestamp
+from drayman.cluster.breaks import Breaks
 from drayman.cluster.cache import Cache
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError
@@ -40,6 +41,8 @@ NODE: Final = "node"
 CLAIM: Final = "claim"
 DOMAIN: Final = "domain"
 INDEX: Final = "node of a simulated pod"
+MOST_AT_ONCE: Final = 500
+"""What is decided before it is written. What is due together is written together, but a decision must not be old by then."""
 
 
 def _by_node(pod: Pod) -> tuple[str, ...]:
@@ -194,12 +197,14 @@ class SimulatedNodes:
     # --- What is due ---------------------------------------------------------------------------
 
     async def _work(self) -> None:
+        breaks = Breaks()
         while True:
             await self._agenda.wait()
             await asyncio.sleep(0)  # however much is due, informers must make progress
-            changes = [
-                change for entry in self._agenda.due(_time()) for change in self._changes(entry)
-            ]
+            changes: list[Bundle] = []
+            for entry in self._agenda.due(_time(), MOST_AT_ONCE):
+                changes += self._changes(entry)
+                await breaks.between()
             try:
                 await write_together(self._client, changes)
             except ClusterError:

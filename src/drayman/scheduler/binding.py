@@ -38,6 +38,8 @@ _log: Final = logging.getLogger(__name__)
 
 _GRACE_S: Final = 0.05
 """After a deadline, so that a timer that fires early does not miss it."""
+MOST_WRITES: Final = 256
+"""Writes of one transaction: those of a round of pods with a claim or two each. Pods with hundreds of claims do not share one."""
 CONCURRENT: Final = 32
 """Pods that are bound at the same time where there are no transactions."""
 
@@ -114,7 +116,7 @@ class Binder:
     async def _together(self, groups: Sequence[Sequence[Placement]]) -> None:
         refusals: list[tuple[Sequence[Placement], ClusterError]] = []
         bundles = [self._bundle(group, refusals) for group in groups]
-        await write_together(self._client, bundles, largest=None)
+        await write_together(self._client, bundles, largest=MOST_WRITES)
         for group, error in refusals:
             for item in group:
                 await self._give_up(item, error)

@@ -37,6 +37,8 @@ _log: Final = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 1.0
 """How long a pod may lack something that usually arrives soon before that is reported."""
+LONGEST_ROUND_S: Final = 0.1
+"""After which a round ends early, as nothing else on the event loop runs meanwhile. Most rounds are much shorter."""
 PART: Final = 200_000
 """How much of a decision is made at a time, in units of work (`inventory.allowance`): less than a tenth of a second."""
 PARTS_BEFORE_MORE: Final = 16
@@ -141,7 +143,7 @@ class Cycle:
                 decisions.refused.append(outcome)
                 if isinstance(outcome.why, NoNode) and self._may_preempt(entry.pod):
                     break
-            if entry.parts:
+            if entry.parts or self._clock() - now >= LONGEST_ROUND_S:
                 break
         return decisions
 

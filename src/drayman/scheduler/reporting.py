@@ -11,12 +11,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, TypeAlias
 
 from drayman.api.core import Pod, PodCondition
 from drayman.api.times import timestamp_at
+from drayman.cluster.breaks import Breaks
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.event_buffer import Reference
@@ -40,6 +42,8 @@ COPIES_S: Final = 5.0
 Explain: TypeAlias = Callable[[], str]
 """Says why a pod waits."""
 Copies: TypeAlias = Callable[[], Iterable[tuple[Pod, Explain]]]
+MOST_AT_ONCE: Final = 500
+"""Reports that are worked out before they are written."""
 _NUMBER: Final = re.compile(r"[0-9]+")
 _LONGEST: Final = 1000
 
@@ -51,6 +55,7 @@ class _Report:
     explain: Explain
     due: float
     copies: Copies
+    shape: Hashable
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,7 @@ class Reporter:
         self._wall_clock = wall_clock
         self._pending: dict[str, _Report] = {}
         self._news = asyncio.Event()
+        self._breaks = Breaks()
 
     def refuse(
         self,
@@ -89,10 +95,12 @@ class Reporter:
         patience_s: float = 0.0,
         urgent: bool = False,
         copies: Copies = tuple,
+        shape: Hashable = None,
     ) -> None:
         """A pod waits, for this reason. Written if it still waits after a moment, or after `patience_s`; as soon as possible if urgent.
 
-        `copies` are pods that wait for the same reason and have been reported before: they are updated some time after this one.
+        `copies` are pods that wait for the same reason and have been reported before: they are updated some time after this one. Pods of
+        the same `shape` have the same copies, which are looked at once when several of them are reported together.
         """
         uid = pod.metadata.uid
         refresh_s = REFRESH_S if condition_of(pod) and not urgent else 0.0
@@ -100,15 +108,13 @@ class Reporter:
         earlier = self._pending.get(uid)
         if earlier is not None:
             due = min(due, earlier.due)
-        self._pending[uid] = _Report(pod, reason, explain, due, copies)
+        self._pending[uid] = _Report(pod, reason, explain, due, copies, shape)
         self._news.set()
 
-    def _refuse_copies(self, report: _Report) -> Iterator[str]:
-        """Yields the uids of the copies."""
+    def _refuse_copies(self, report: _Report) -> None:
         for pod, explain in report.copies():
             if condition_of(pod) is not None:
                 self.refuse(pod, report.reason, explain, patience_s=COPIES_S)
-            yield pod.metadata.uid
 
     def bound(self, pod: Pod, node: str) -> None:
         self._pending.pop(pod.metadata.uid, None)
@@ -129,23 +135,29 @@ class Reporter:
             await self._news.wait()
             await asyncio.sleep(_GATHER_S)
             self._news.clear()
-            await self._write(self._take_due(asyncio.get_running_loop().time()))
+            await self._write(await self._take_due(asyncio.get_running_loop().time()))
             if self._pending:
                 self._news.set()
 
-    def _take_due(self, now: float) -> list[_News]:
-        """The reports that have waited long enough, still hold and are new."""
-        due = [uid for uid, report in self._pending.items() if report.due <= now]
+    async def _take_due(self, now: float) -> list[_News]:
+        """Some of the reports that have waited long enough, still hold and are new."""
+        waited = (uid for uid, report in self._pending.items() if report.due <= now)
         found: list[_News] = []
-        copies: set[str] = set()
-        for uid in due:
-            report = self._pending.pop(uid)
+        shapes: set[Hashable] = set()
+        for uid in tuple(islice(waited, MOST_AT_ONCE)):
+            await self._breaks.between()
+            report = self._pending.get(uid)
+            if report is None or report.due > now:
+                continue  # it was forgotten or replaced in a break
+            del self._pending[uid]
             news = _worked_out(report) if self._still_waits(uid) else None
-            if news is not None:
-                found.append(news)
-                if news.is_event and uid not in copies:
-                    # Once for all copies that are reported together: each of them has all the others as copies.
-                    copies.update(self._refuse_copies(report))
+            if news is None:
+                continue
+            found.append(news)
+            if news.is_event and report.shape not in shapes:
+                if report.shape is not None:
+                    shapes.add(report.shape)
+                self._refuse_copies(report)
         return found
 
     async def _write(self, reports: list[_News]) -> None:

@@ -271,6 +271,7 @@ class Scheduler:
             refused.explain,
             patience_s=refused.patience_s,
             copies=lambda: self._copies(refused),
+            shape=refused.entry.shape,
         )
         if isinstance(refused.why, Unfinished) and refused.why.rest is not None:
             self._set_aside(self._work_out(refused.entry, refused.why.rest))

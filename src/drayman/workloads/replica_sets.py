@@ -40,7 +40,7 @@ def plan(
         return ReplicaPlan()
     active = list(filter(is_active, pods))
     surplus = len(active) - replica_set.spec.replicas
-    if surplus < 0:
+    if surplus <= 0:
         return ReplicaPlan(create=-surplus)
     ranked = expendable_first(active, now, filter(is_active, neighbours))
     return ReplicaPlan(delete=tuple(ranked[: min(surplus, MOST_PER_ROUND)]))
@@ -52,9 +52,9 @@ def pod_of(replica_set: ReplicaKeeper) -> dict[str, Json]:
 
 
 def status_of(
-    replica_set: ReplicaKeeper, pods: Sequence[Pod], refusal: Exception | None, now: float
+    replica_set: ReplicaKeeper, pods: Sequence[Pod], refusal: str | None, now: float
 ) -> ReplicaSetStatus | ReplicationControllerStatus:
-    """The status once the plan was carried out, or refused."""
+    """The status once the plan was carried out, or refused, and why."""
     spec, old = replica_set.spec, replica_set.status
     active = list(filter(is_active, pods))
     labels = ((spec.template.get("metadata") or {}).get("labels") or {}).items()
@@ -73,7 +73,7 @@ def status_of(
 
 
 def _conditions(
-    replica_set: ReplicaKeeper, active: int, refusal: Exception | None, now: float
+    replica_set: ReplicaKeeper, active: int, refusal: str | None, now: float
 ) -> Conditions:
     old = replica_set.status.conditions
     if refusal is None:
@@ -81,4 +81,4 @@ def _conditions(
     if find(old, FAILURE) is not None:
         return old
     reason = "FailedCreate" if active < replica_set.spec.replicas else "FailedDelete"
-    return with_condition(old, FAILURE, "True", reason, str(refusal), now)
+    return with_condition(old, FAILURE, "True", reason, refusal, now)

@@ -6,6 +6,7 @@ so its values differ from these.
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Final
 
 import msgspec
@@ -18,13 +19,18 @@ _OFFSET: Final = 0x811C9DC5
 _PRIME: Final = 0x01000193
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 """No vowels and no look-alikes, so that no words arise."""
+_LONG: Final = 1 << 16
+"""Bytes of a template above which a digest stands for it: going over megabytes byte by byte takes a good part of a second."""
 _encoder: Final = msgspec.json.Encoder(order="deterministic")
 
 
 def template_hash(template: Json, collisions: int | None) -> str:
     """A short text for a template. A collision, once noticed, leads to another one."""
     value = _OFFSET
-    data = _encoder.encode(template) + (b"" if collisions is None else str(collisions).encode())
+    data = _encoder.encode(template)
+    if len(data) > _LONG:
+        data = blake2b(data).digest()
+    data += b"" if collisions is None else str(collisions).encode()
     for byte in data:
         value = ((value ^ byte) * _PRIME) & 0xFFFFFFFF
     return "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in str(value))

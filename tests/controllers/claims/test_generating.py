@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from controllers.world import (
@@ -14,12 +16,17 @@ from controllers.world import (
     PLACES,
     POD_VALUES,
     claim_spec,
+    eventually,
     from_template,
     named,
+    pod,
     stays,
     world,
 )
 from drayman.api.claim_generation import SUFFIX_ALPHABET, SUFFIX_LENGTH, generated_base
+from drayman.apiserver.protocol.limits import MOST_OBJECT_BYTES
+from drayman.cluster import Client, Informers
+from drayman.cluster.options import WriteOptions
 from drayman.cluster.resources import PODS
 from drayman.controllers.claims.controller import ClaimController
 
@@ -268,3 +275,33 @@ async def test_one_that_is_refused_does_not_hold_up_the_others(tmp_path: Path) -
         found = [await w.generated(name) for name in ("p1", "p2", "p3")]
         assert found[0]["x"] != f"p1-x-{drawn}"
         assert len(await w.claims()) == 4
+
+
+async def test_claims_that_make_their_pod_too_large_are_not_tried_again(tmp_path: Path) -> None:
+    """The pod's status has no room for their names, and will not have any until the pod changes."""
+    made: list[ClaimController] = []
+
+    def controller(client: Client, informers: Informers) -> ClaimController:
+        made.append(ClaimController(client, informers))
+        return made[0]
+
+    async with world(tmp_path, controller) as at:
+        await at.template()
+        entries = [from_template(f"c{number}") for number in range(250)]
+        body = pod("p", *entries)
+        dry = await at.client.create(
+            POD_VALUES, body, NAMESPACE, options=WriteOptions(dry_run=True)
+        )
+        room = MOST_OBJECT_BYTES - len(msgspec.json.encode(dry)) - 10_000
+        body["spec"]["containers"][0]["args"] = ["x" * room]
+        await at.create(POD_VALUES, body)
+        await at.until_event("FailedResourceClaimCreation", "create ResourceClaim")
+        queue = made[0]._queue
+
+        async def timers() -> list[float]:
+            now = asyncio.get_running_loop().time()
+            return [timer.when() - now for timer in queue._timers.values()]
+
+        (left,) = await eventually(timers, lambda found: bool(found) and not queue._taken)
+        assert left > 60
+        assert await at.claims() == ()

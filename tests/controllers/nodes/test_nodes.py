@@ -338,3 +338,18 @@ def test_when_a_pod_has_to_leave(case: str) -> None:
     pod = Pod(spec=PodSpec(tolerations=tolerations))
     taint = Taint(key="k", effect="NoExecute")
     assert leaves_at(pod, {taint: 100.0}) == expected
+
+
+async def test_no_more_than_so_many_pods_that_have_ended_are_kept() -> None:
+    """The others are removed, however many there are; pods that run are left alone."""
+    async with stage() as place:
+        await add_node(place, "a", lease=False)
+        for number in range(8):
+            pod = await add_pod(place, f"p{number}", "a")
+            if number:
+                await place.set_phase(pod, "Succeeded" if number % 2 else "Failed")
+        await place.start(partial(PodCollector, most_ended=3))
+        left = await place.until(PODS, lambda pods: len(pods) == 4)
+        assert [p.metadata.name for p in left if p.status.phase == "Running"] == ["p0"]
+        await place.set_phase(left[0], "Succeeded")
+        await place.until(PODS, lambda pods: len(pods) == 3)

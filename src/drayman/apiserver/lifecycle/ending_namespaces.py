@@ -26,7 +26,7 @@ from drayman.cluster.options import WriteOptions
 NAMESPACES: Final = "namespaces"
 PODS: Final = "pods"
 FINALIZER: Final = "kubernetes"
-MOST_AT_ONCE: Final = 64
+MOST_AT_ONCE: Final = 20
 """Objects deleted at a time, so that a full namespace does not block everything else."""
 _MANAGER: Final = "namespace-controller"
 

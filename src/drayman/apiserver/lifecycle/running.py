@@ -1,4 +1,4 @@
-"""Runs garbage collection and the deletion of namespaces alongside the server.
+"""Runs garbage collection, the deletion of namespaces and the expiry of events alongside the server.
 
 One task reads every existing object, and from then on follows every change in order. So the graph of owners is complete before any
 decision is based on it, and includes objects of custom resources as soon as there are any. Before each decision it catches up with
@@ -21,6 +21,7 @@ from typing import Final
 from drayman.apiserver.lifecycle.collecting import Collector, StoredResources, UnknownOwnerError
 from drayman.apiserver.lifecycle.due import Due, DueItems
 from drayman.apiserver.lifecycle.ending_namespaces import NAMESPACES, NamespaceEnder
+from drayman.apiserver.lifecycle.expiring_events import NOTED_EVERY_S, EventExpiry
 from drayman.apiserver.lifecycle.graph import DependentObject, Graph, node_of
 from drayman.apiserver.lifecycle.released_claims import (
     LEFT_TO_CONTROLLER_S,
@@ -30,17 +31,19 @@ from drayman.apiserver.lifecycle.released_claims import (
 from drayman.apiserver.protocol.errors import StatusError
 from drayman.apiserver.verbs.batch import Batch
 from drayman.apiserver.verbs.core import Core
+from drayman.cluster.breaks import Breaks
 from drayman.cluster.embedded import Event, EventType, Store, StoreError, Subscription, TooOldError
 
 log = logging.getLogger(__name__)
 
-MOST_AT_ONCE: Final = 64
+MOST_AT_ONCE: Final = 20
 """Decisions in one transaction: this blocks all other requests for some milliseconds."""
 STOCK_STEP: Final = 1_000
 """Objects read at a time during the initial read."""
 AFTER_A_BUG_S: Final = 5.0
 OBJECT: Final = "object"
 NAMESPACE: Final = "namespace"
+EXPIRY: Final = Due("events", "")
 
 
 class Lifecycle:
@@ -55,7 +58,10 @@ class Lifecycle:
         self._collector = Collector(self._graph, StoredResources(core.resources))
         self._namespaces = NamespaceEnder()
         self._ending: set[str] = set()
+        self._events = EventExpiry()
+        self._clock = clock
         self._due = DueItems(clock)
+        self._breaks = Breaks()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -98,15 +104,24 @@ class Lifecycle:
     async def _keep_up(self, changes: Subscription) -> None:
         """Follow changes and do what is due. Returns when the store is closed; raises TooOldError."""
         while not changes.closed:
-            for event in changes.pending():
-                self._changed(event)
+            while events := changes.pending():
+                for event in events:
+                    self._changed(event)
+                    await self._breaks.between()
+            if self._events.is_due(self._clock()):
+                self._due.ask(EXPIRY)
             due = self._due.take(MOST_AT_ONCE)
             if due:
                 await self._attend(due)
                 await asyncio.sleep(0)  # a store in memory writes without a pause
+                self._breaks.begin()
                 continue
-            for event in await changes.next(self._due.idle_s()):
+            idle_s = self._due.idle_s()
+            for event in await changes.next(
+                NOTED_EVERY_S if idle_s is None else min(idle_s, NOTED_EVERY_S)
+            ):
                 self._changed(event)
+                await self._breaks.between()
 
     def _changed(self, event: Event) -> None:
         node = node_of(event.stored)
@@ -173,7 +188,16 @@ class Lifecycle:
         """Decide about each of these, and write all decisions together."""
         batch = Batch(self._store)
         core = replace(self._core, store=batch)
-        done = [item for item in due if await self._attend_to(core, item)]
+        done: list[Due] = []
+        self._breaks.begin()
+        for number, item in enumerate(due, 1):
+            if await self._attend_to(core, item):
+                done.append(item)
+            if self._breaks.is_due:
+                # Nothing may wait between these decisions and their transaction, so the others come later.
+                for other in due[number:]:
+                    self._due.ask(other)
+                break
         try:
             await batch.commit()
         except (StatusError, StoreError) as error:
@@ -189,6 +213,9 @@ class Lifecycle:
         try:
             if item.sort == OBJECT:
                 await self._collector.attend(core, item.which)
+            elif item == EXPIRY:
+                if not await self._events.attend(core, self._clock()):
+                    self._due.ask(item)
             elif not await self._namespaces.attend(core, item.which):
                 self._due.ask(item)
         except (StatusError, StoreError) as error:

@@ -31,6 +31,7 @@ from drayman.apiserver.protocol.errors import (
 from drayman.apiserver.protocol.options import DeleteOptions, ListOptions
 from drayman.apiserver.requests.bodies import read_value
 from drayman.apiserver.requests.calls import Call, Patch, Result
+from drayman.apiserver.requests.large_bodies import read_beside
 from drayman.apiserver.subresources.binding import bind_to
 from drayman.apiserver.verbs.batch import Batch, conflict_of
 from drayman.apiserver.verbs.core import Core
@@ -44,6 +45,7 @@ from drayman.apiserver.verbs.updating import update
 from drayman.apiserver.verbs.watching import ERROR, WatchEvent, start_watch
 from drayman.cluster import backend as protocol
 from drayman.cluster import options as asked
+from drayman.cluster.breaks import Turnstile
 from drayman.cluster.embedded.errors import ConflictError, RefusedError, StoreError
 from drayman.cluster.embedded.store import Store
 from drayman.cluster.errors import error_from_value
@@ -67,6 +69,8 @@ class ServerBackend:
         self._core = core
         self._user = user
         self._manager = manager
+        self._turnstile = Turnstile()
+        """Requests are answered between the transactions of the scheduler, of nodes and of controllers: each takes some milliseconds."""
 
     async def get(self, target: protocol.Target, options: asked.GetOptions) -> protocol.Document:
         selection = ListOptions(resource_version=options.resource_version)
@@ -93,7 +97,15 @@ class ServerBackend:
     async def create(
         self, target: protocol.Target, value: dict[str, Json], options: asked.WriteOptions
     ) -> protocol.Document:
-        return await self._do(self._written(target, "create", value, options))
+        call = self._call(target, "create")
+        call.write = self._options(options)
+        body = msgspec.json.encode(value)
+        call.size = len(body)
+        with _translating():
+            call.body = await read_beside(
+                body, lambda: read_value(call, value, strict=call.write.field_validation)
+            )
+        return await self._do(call)
 
     async def update(
         self, target: protocol.Target, value: dict[str, Json], options: asked.WriteOptions
@@ -138,6 +150,7 @@ class ServerBackend:
             replace(self._core, store=batch), user=self._user, manager=self._manager
         )
         decided: list[Decided] = []
+        await self._turnstile.enter()
         for write in writes:
             document = await within.write_one(write)
             decided.append(Decided(document, write.options.dry_run, len(batch.operations)))

@@ -26,7 +26,7 @@ from drayman.cluster.embedded.store import Store
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
-MOST_AT_ONCE: Final = 64
+MOST_AT_ONCE: Final = 20
 """Objects of a collection deleted in one transaction: this blocks all other requests for some milliseconds."""
 
 

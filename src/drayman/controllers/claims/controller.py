@@ -15,10 +15,11 @@ from typing import Final, Literal
 from drayman.api.claim_generation import SUFFIX_ALPHABET, SUFFIX_LENGTH
 from drayman.api.core import Pod, PodResourceClaim
 from drayman.api.pod_groups import PodGroup
-from drayman.api.pods import claim_of, is_done
+from drayman.api.pods import entry_claims, is_done
 from drayman.api.resource import ResourceClaim
+from drayman.cluster.breaks import Breaks
 from drayman.cluster.client import Client
-from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
+from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError, is_final
 from drayman.cluster.event_buffer import Reference
 from drayman.cluster.informers import Informers
 from drayman.cluster.recording import EventRecorder
@@ -79,6 +80,7 @@ class ClaimController:
         self._rng = rng or random.Random()
         self._known = Knowledge(informers)
         self._queue: WorkQueue[Key] = WorkQueue()
+        self._breaks = Breaks()
         self._recorder = EventRecorder(client, COMPONENT)
         self._turns = turns
         Noticing(self._known, self._queue).begin()
@@ -112,8 +114,9 @@ class ClaimController:
         refused = await self._write(await self._decisions(keys, self._cached))
         if refused and self._client.transactional:
             _log.info("%d of %d writes were refused: %s", len(refused), len(keys), refused[0][1])
-            again = [decision.key for decision, _ in refused]
-            refused = await self._write(await self._decisions(again, self._present))
+            final = [each for each in refused if _is_final(*each)]
+            again = [decision.key for decision, error in refused if not _is_final(decision, error)]
+            refused = final + await self._write(await self._decisions(again, self._present))
         for decision, refusal in refused:
             self._complain(decision, refusal)
 
@@ -140,6 +143,7 @@ class ClaimController:
         decisions: list[ClaimDecision] = []
         # Claims first: pods may be waiting for what they release.
         for key in sorted(keys):
+            await self._breaks.between()
             try:
                 decision = await self._decide(key, await find(key))
             except ClusterError as error:
@@ -197,9 +201,13 @@ class ClaimController:
 
     async def _entries_to_serve(self, user: Pod | PodGroup) -> tuple[PodResourceClaim, ...]:
         """The entries that lack a claim, after asking the server about those missing only from the cache."""
-        for entry in lacking(user, self._known):
-            name = claim_of(user, entry)
-            if name and self._known.claim(user.metadata.namespace, name) is None:
+        names = {entry.name for entry in lacking(user, self._known)}
+        for entry, name in entry_claims(user) if names else ():
+            if (
+                name
+                and entry.name in names
+                and self._known.claim(user.metadata.namespace, name) is None
+            ):
                 await self._look_for(user.metadata.namespace, name)
         return lacking(user, self._known)
 
@@ -240,7 +248,10 @@ class ClaimController:
         generation = decision.generation
         if generation is not None and not isinstance(refusal, ConflictError | NotFoundError):
             self._report(generation.user, f"create ResourceClaim: {refusal}")
-        self._failed(decision.key, refusal)
+        if _is_final(decision, refusal):
+            self._queue.rest(decision.key)
+        else:
+            self._failed(decision.key, refusal)
 
     def _is_not_written(self, decision: ClaimDecision) -> None:
         if decision.generation is not None:
@@ -257,3 +268,11 @@ class ClaimController:
 
     def _suffix(self) -> str:
         return "".join(self._rng.choices(SUFFIX_ALPHABET, k=SUFFIX_LENGTH))
+
+
+def _is_final(decision: ClaimDecision, refusal: ClusterError) -> bool:
+    """Whether claims cannot be made because of what their template or their user contains.
+
+    Other writes are refused for what has changed meanwhile.
+    """
+    return decision.generation is not None and is_final(refusal)

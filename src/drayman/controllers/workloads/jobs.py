@@ -115,7 +115,8 @@ class JobController(PodOwner[Job]):
                 # even if this process ends first.
                 await self._untrack(decision.delete)
             await self.delete_pods(job, decision.delete)
-            await self.create_pods(job, [pod_of(job, seed) for seed in decision.create])
+            seeds = self.allowed(job, decision.create, job.spec.template)
+            await self.create_pods(job, [pod_of(job, seed) for seed in seeds])
         except ClusterError as error:
             return error
         return None

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import lru_cache
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 from drayman.api import codec
 from drayman.api.labels import LabelMatcher, compile_selector
 from drayman.api.meta import LabelSelector, ObjectMeta, controller_of
 from drayman.api.struct import Json
+from drayman.cluster.breaks import Breaks
 from drayman.cluster.errors import NotFoundError
 from drayman.cluster.informer import Notice
 from drayman.cluster.patches import Patch, merge_patch, strategic_merge_patch
 from drayman.cluster.resources import Resource
 from drayman.controllers.workloads.holdings import HasMetadata, Holdings
-from drayman.controllers.workloads.reconciling import Reconciler
+from drayman.controllers.workloads.reconciling import Key, LabelSet, Reconciler
 from drayman.workloads.pod_bodies import Owning, owner_reference
 
 
@@ -34,6 +35,9 @@ class Selecting(Owning, Protocol):
     @property
     def spec(self) -> _Spec: ...
 
+
+_OFFERS: Final = "/"
+"""The name, which no object has, under which loose objects of a namespace are looked at."""
 
 T = TypeVar("T", bound=Selecting)
 C = TypeVar("C", bound=HasMetadata)
@@ -56,6 +60,10 @@ class Owner(Reconciler[T], Generic[T, C]):
     adopted_with_finalizer: ClassVar[str] = ""
 
     def follow_others(self) -> None:
+        self._offered: dict[str, set[LabelSet]] = {}
+        """The labels of loose objects, by namespace, until it is known which objects adopt them. That takes a while where there are many,
+        and what else follows what is owned must not wait for it."""
+        self._breaks = Breaks()
         informer = self.informers.informer(self.owned)
         self.holdings: Holdings[C] = Holdings(informer, self.resource.kind, self._owned_changed)
 
@@ -129,9 +137,26 @@ class Owner(Reconciler[T], Generic[T, C]):
         self.owned_changed(notice)
 
     def _offer(self, metadata: ObjectMeta) -> None:
+        if metadata.labels and self.has_any(metadata.namespace):
+            offered = self._offered.setdefault(metadata.namespace, set())
+            offered.add(frozenset(metadata.labels.items()))
+            self.queue.add((metadata.namespace, _OFFERS))
+
+    async def attend(self, key: Key) -> None:
+        if key[1] == _OFFERS:
+            await self._find_takers(key[0])
+        else:
+            await super().attend(key)
+
+    async def _find_takers(self, namespace: str) -> None:
         """Queues the objects that may adopt something loose."""
-        if not metadata.labels:
-            return
-        for value in self.in_namespace(metadata.namespace):
-            if self.selects(value) and matcher_of(value.spec.selector).matches(metadata.labels):
-                self.queue.add((metadata.namespace, value.metadata.name))
+        offered = [dict(labels) for labels in self._offered.pop(namespace, ())]
+        for value in self.in_namespace(namespace):
+            if not self.selects(value):
+                continue
+            matches = matcher_of(value.spec.selector).matches
+            for labels in offered:
+                await self._breaks.between()
+                if matches(labels):
+                    self.queue.add((namespace, value.metadata.name))
+                    break

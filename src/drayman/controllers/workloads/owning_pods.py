@@ -1,17 +1,24 @@
 """What controllers whose objects own pods have in common: making them and giving them up.
 
 Pods are written in batches. The first batch is a single pod and each is twice as large as the one before, so that a template that the
-server refuses costs one request and not thousands.
+server refuses costs one request and not thousands. Large pods are written one at a time, since other requests wait meanwhile. While very
+many pods of an object wait for a node, no more are made (`workloads.restraint`).
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
+import msgspec
+
 from drayman.api import codec
 from drayman.api.core import Pod
+from drayman.api.struct import Json
+from drayman.bounded import Bounded
+from drayman.cluster.client import Client
 from drayman.cluster.errors import (
     AlreadyExistsError,
     ClusterError,
@@ -19,24 +26,38 @@ from drayman.cluster.errors import (
     NotFoundError,
     StatusError,
 )
+from drayman.cluster.informers import Informers
 from drayman.cluster.options import DeleteOptions
 from drayman.cluster.resources import PODS, JsonObject
 from drayman.cluster.together import LARGEST, Bundle, write_together
 from drayman.cluster.writes import CreateWrite, DeleteWrite
 from drayman.controllers.workloads.owning import Owner, Selecting
-from drayman.controllers.workloads.reconciling import Key
+from drayman.controllers.workloads.reconciling import Clock, Key
 from drayman.workloads.pod_state import next_available
+from drayman.workloads.restraint import most_waiting, room_for, weight_of
 
 _NAMES_TRIED: Final = 5
 _POD_BODIES: Final = PODS.as_values()
+_BATCH_BYTES: Final = 1 << 16
+"""The JSON of the pods in one transaction: as many as usual of usual ones, and one that is large."""
+HELD_BACK_S: Final = 10.0
+"""How long no pod may be made before that is reported: a burst of pods that nodes can take is held back for a moment only."""
+_REMEMBERED: Final = 4096
+"""Objects that are held back. One that is forgotten is reported later."""
 
 T = TypeVar("T", bound=Selecting)
+S = TypeVar("S")
 
 
 class PodOwner(Owner[T, Pod]):
     """A controller whose objects own pods."""
 
     owned = PODS
+
+    def __init__(self, client: Client, informers: Informers, *, clock: Clock = time.time) -> None:
+        self._held_back: Bounded[str, tuple[float, int]] = Bounded(_REMEMBERED)
+        """Since when no pods are made for an object, by its uid, and how many of its pods may wait."""
+        super().__init__(client, informers, clock=clock)
 
     def creation_note(self, value: T, name: str) -> str:
         """What the event says about a pod that was made."""
@@ -57,9 +78,40 @@ class PodOwner(Owner[T, Pod]):
         if (wait := next_available(pods, min_ready_seconds, self.clock())) is not None:
             self.queue.add_after(key, wait)
 
+    def allowed(
+        self, value: T, wanted: Sequence[S], template: dict[str, Json], *, claims: int = 0
+    ) -> Sequence[S]:
+        """The first of the pods that are to be made, as far as there is room for pods that wait.
+
+        `claims` are those that are made for each of them. Pods that get a node bring the object back into the queue.
+        """
+        uid = value.metadata.uid
+        if not wanted:
+            self._held_back.pop(uid, None)
+            return wanted
+        weight = weight_of(template, claims)
+        allowed = wanted[: room_for(self.holdings.of(uid), weight)]
+        if allowed:
+            self._held_back.pop(uid, None)
+        elif uid not in self._held_back:
+            self._held_back[uid] = (self.clock(), most_waiting(weight))
+            key = (value.metadata.namespace, value.metadata.name)
+            self.queue.add_after(key, HELD_BACK_S)
+        elif (why := self.restraint(value)) is not None:
+            self.record(value, "Warning", "FailedCreate", why)
+        return allowed
+
+    def restraint(self, value: T) -> str | None:
+        """Why no more pods are made for an object, once that has been so for a while."""
+        since, most = self._held_back.get(value.metadata.uid, (self.clock(), 0))
+        if self.clock() - since < HELD_BACK_S:
+            return None
+        return f"{most} pods wait for a node; more are made as soon as some of them have one"
+
     async def create_pods(self, value: T, bodies: Sequence[JsonObject]) -> None:
         """Makes pods, few at first. Raises the first refusal, after recording an event."""
         begun, size = 0, 1
+        largest = _largest_batch(bodies[0]) if bodies else LARGEST
         while begun < len(bodies):
             batch = bodies[begun : begun + size]
             try:
@@ -75,18 +127,23 @@ class PodOwner(Owner[T, Pod]):
                 note = self.creation_note(value, pod.metadata.name)
                 self.record(value, "Normal", "SuccessfulCreate", note)
             begun += len(batch)
-            size = min(2 * size, LARGEST)
+            size = min(2 * size, largest)
 
     async def _create_batch(self, batch: Sequence[JsonObject]) -> tuple[object, ...]:
-        writes = [CreateWrite(_POD_BODIES, body) for body in batch]
         for _ in range(_NAMES_TRIED):
             try:
-                return await self.client.write_many(writes)
+                return await self._write_batch(batch)
             except AlreadyExistsError:
                 # Now and then one of many random names is taken; a name that was given stays taken.
                 if any("name" in body["metadata"] for body in batch):
                     raise
-        return await self.client.write_many(writes)
+        return await self._write_batch(batch)
+
+    async def _write_batch(self, batch: Sequence[JsonObject]) -> tuple[object, ...]:
+        if len(batch) == 1:
+            # Not as a transaction, in which the server cannot set a large pod aside while it answers others.
+            return (await self.client.create(_POD_BODIES, batch[0]),)
+        return await self.client.write_many([CreateWrite(_POD_BODIES, body) for body in batch])
 
     async def delete_pods(self, value: T, pods: Sequence[Pod]) -> None:
         """Deletes exactly these pods; one that is already gone is not an error."""
@@ -115,6 +172,11 @@ class PodOwner(Owner[T, Pod]):
         self.holdings.deleted(pod, answer if isinstance(answer, Pod) else None)
         note = self.deletion_note(value, pod.metadata.name)
         self.record(value, "Normal", "SuccessfulDelete", note)
+
+
+def _largest_batch(body: JsonObject) -> int:
+    """How many pods like this one are written at a time."""
+    return max(1, min(LARGEST, _BATCH_BYTES // len(msgspec.json.encode(body))))
 
 
 def is_namespace_ending(error: ClusterError) -> bool:

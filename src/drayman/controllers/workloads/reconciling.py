@@ -20,12 +20,12 @@ from drayman.api.struct import ApiStruct
 from drayman.cluster.backoff import Backoff
 from drayman.cluster.cache import Cache
 from drayman.cluster.client import Client
-from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
+from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError, is_final
 from drayman.cluster.event_buffer import Reference
 from drayman.cluster.informer import Handler, Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.patches import json_patch
-from drayman.cluster.recording import EventRecorder
+from drayman.cluster.recording import PER_OBJECT, EventRecorder
 from drayman.cluster.resources import JsonObject, Resource
 from drayman.cluster.workqueue import WorkQueue
 from drayman.controllers.workloads.holdings import HasMetadata, version_of
@@ -34,6 +34,8 @@ T = TypeVar("T", bound=HasMetadata)
 U = TypeVar("U")
 Key = tuple[str, str]
 """Namespace and name."""
+LabelSet = frozenset[tuple[str, str]]
+"""Labels, to be looked up."""
 _log: Final = logging.getLogger(__name__)
 
 _RETRIES: Final = Backoff(initial=0.005, cap=60.0)
@@ -55,7 +57,7 @@ class Reconciler(ABC, Generic[T]):
         self.client = client
         self.informers = informers
         self.clock = clock
-        self.recorder = EventRecorder(client, self.component)
+        self.recorder = EventRecorder(client, self.component, per_object=PER_OBJECT)
         self.queue: WorkQueue[Key] = WorkQueue(backoff=_RETRIES)
         self._own: dict[Key, T] = {}
         """Objects as our own last write left them, while the cache may not have them yet."""
@@ -81,6 +83,10 @@ class Reconciler(ABC, Generic[T]):
     async def reconcile(self, key: Key) -> None:
         """Brings one object closer to what it should be. Called again after each change, and after each failure."""
 
+    async def attend(self, key: Key) -> None:
+        """Works on a key, which may stand for something else than an object."""
+        await self.reconcile(key)
+
     async def run(self) -> None:
         """Works until cancelled. Informers have to be running."""
         await self.informers.wait_synced()
@@ -105,6 +111,10 @@ class Reconciler(ABC, Generic[T]):
     def in_namespace(self, namespace: str) -> list[T]:
         """The objects of this controller's kind in a namespace."""
         return list(self._by_namespace.get(namespace, {}).values())
+
+    def has_any(self, namespace: str) -> bool:
+        """Whether there are such objects in a namespace."""
+        return bool(self._by_namespace.get(namespace))
 
     async def write_status(
         self, value: T, status: ApiStruct, annotations: dict[str, str] | None = None
@@ -164,14 +174,13 @@ class Reconciler(ABC, Generic[T]):
 
     async def _attend(self, key: Key) -> None:
         try:
-            await self.reconcile(key)
+            await self.attend(key)
         except (ConflictError, NotFoundError) as error:
             # Another writer was quicker; the cache will show what it did.
             _log.debug("%s %s/%s: %s", self.resource.plural, *key, error)
             self.queue.retry(key)
         except ClusterError as error:
-            _log.warning("%s %s/%s: %s; trying again", self.resource.plural, *key, error)
-            self.queue.retry(key)
+            self._failed(key, error)
         except Exception:
             # A mistake about one object must not end the work on all others.
             _log.exception("%s %s/%s failed; trying again", self.resource.plural, *key)
@@ -180,3 +189,11 @@ class Reconciler(ABC, Generic[T]):
             self.queue.forget(key)
         finally:
             self.queue.done(key)
+
+    def _failed(self, key: Key, error: ClusterError) -> None:
+        if is_final(error):
+            _log.warning("%s %s/%s: %s; waiting for a change", self.resource.plural, *key, error)
+            self.queue.rest(key)
+        else:
+            _log.warning("%s %s/%s: %s; trying again", self.resource.plural, *key, error)
+            self.queue.retry(key)

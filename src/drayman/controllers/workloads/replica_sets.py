@@ -38,7 +38,8 @@ class _ReplicaController(PodOwner[K]):
         decided = plan(replica_set, pods, self._neighbours(replica_set), self.clock())
         refusal = await self._carry_out(replica_set, decided)
         pods = self.holdings.of(replica_set.metadata.uid)
-        status = status_of(replica_set, pods, refusal, self.clock())
+        why = self.restraint(replica_set) if refusal is None else str(refusal)
+        status = status_of(replica_set, pods, why, self.clock())
         if status != replica_set.status:
             await self.write_status(replica_set, status)
         if refusal is not None:
@@ -50,8 +51,9 @@ class _ReplicaController(PodOwner[K]):
         """Writes the pods. Refusals are reported in the status too."""
         try:
             await self.delete_pods(replica_set, decided.delete)
-            count = min(decided.create, MOST_PER_ROUND)
-            await self.create_pods(replica_set, [pod_of(replica_set) for _ in range(count)])
+            wanted = range(min(decided.create, MOST_PER_ROUND))
+            made = self.allowed(replica_set, wanted, replica_set.spec.template)
+            await self.create_pods(replica_set, [pod_of(replica_set) for _ in made])
         except ClusterError as error:
             return error
         return None

@@ -94,7 +94,10 @@ class StatefulSetController(PodOwner[StatefulSet]):
             self._record_ended(stateful_set, decided)
             await self.delete_pods(stateful_set, decided.delete)
             bodies = []
-            for fresh in decided.create:
+            claims = len(stateful_set.spec.volume_claim_templates)
+            for fresh in self.allowed(
+                stateful_set, decided.create, stateful_set.spec.template, claims=claims
+            ):
                 if await self._claims.ensure(stateful_set, fresh.ordinal):
                     revision = updated if fresh.updated else current
                     template, name = template_of(revision), revision.metadata.name

@@ -51,12 +51,10 @@ def lacking(user: Pod | PodGroup, known: Known) -> tuple[PodResourceClaim, ...]:
     """The entries that are to get a claim now, as far as is known."""
     if user.metadata.deletion_timestamp is not None:
         return ()
-    if isinstance(user, PodGroup):
-        return _all_lacking(user, known)
-    if is_done(user):
+    if isinstance(user, Pod) and is_done(user):
         return ()
-    entries = _all_lacking(user, known)
-    if not entries or user.spec.scheduling_group is None:
+    entries = tuple(entry for entry, name in entry_claims(user) if _lacks(user, entry, name, known))
+    if isinstance(user, PodGroup) or not entries or user.spec.scheduling_group is None:
         return entries
     group = group_of(user, known)
     if group is None:
@@ -68,16 +66,10 @@ def lacking(user: Pod | PodGroup, known: Known) -> tuple[PodResourceClaim, ...]:
     )
 
 
-def _all_lacking(user: Pod | PodGroup, known: Known) -> tuple[PodResourceClaim, ...]:
-    return tuple(
-        entry
-        for entry, name in entry_claims(user)
-        if entry.resource_claim_template_name is not None and _lacks(user, name, known)
-    )
-
-
-def _lacks(user: Pod | PodGroup, name: str | None, known: Known) -> bool:
-    """Whether an entry with a template is to get a claim; `name` is that of the claim it has."""
+def _lacks(user: Pod | PodGroup, entry: PodResourceClaim, name: str | None, known: Known) -> bool:
+    """`name` is that of the claim which was made for the entry, if one was."""
+    if entry.resource_claim_template_name is None:
+        return False
     if name is None:
         return True
     if not name:
@@ -116,13 +108,14 @@ def generate(
     group = group_of(user, known) if isinstance(user, Pod) else None
     created: list[ResourceClaim] = []
     found: dict[str, str] = {}
+    earlier = _earlier_claims(user, known)
     for entry in entries:
         claim = None
         if group is not None and entry in group.spec.resource_claims:
             claim = _shared_claim(group, entry, known)
             if claim is None:
                 continue  # it went away again: the pod waits for the next one
-        claim = claim or _earlier_claim(user, entry, known)
+        claim = claim or earlier.get(entry.name)
         if claim is None:
             template = known.template(
                 user.metadata.namespace, entry.resource_claim_template_name or ""
@@ -135,15 +128,14 @@ def generate(
     return Generation(user, tuple(created), statuses_with(user, found))
 
 
-def _earlier_claim(
-    user: Pod | PodGroup, entry: PodResourceClaim, known: Known
-) -> ResourceClaim | None:
-    """One that was made for this entry before the status could say so."""
+def _earlier_claims(user: Pod | PodGroup, known: Known) -> dict[str, ResourceClaim]:
+    """Those that were made before the status could say so, by the entry they were made for."""
+    found: dict[str, ResourceClaim] = {}
     for claim in known.claims_owned_by(user.metadata.uid):
-        is_ours = claim.metadata.annotations.get(POD_CLAIM_NAME) == entry.name
-        if is_ours and claim.metadata.deletion_timestamp is None:
-            return claim
-    return None
+        name = claim.metadata.annotations.get(POD_CLAIM_NAME)
+        if name is not None and claim.metadata.deletion_timestamp is None:
+            found.setdefault(name, claim)
+    return found
 
 
 def _no_template(user: Pod | PodGroup, entry: PodResourceClaim) -> str:

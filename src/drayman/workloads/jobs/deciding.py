@@ -179,6 +179,8 @@ def _wanted_active(census: Census) -> int:
 
 def _surplus(census: Census, at_least: int, now: float) -> list[Pod]:
     """Pods to give up: those whose index is of no use, and as many more as have to go."""
+    if not at_least and not census.is_indexed:
+        return []
     ranked = expendable_first(census.active, now)
     useless = _useless(census, ranked) if census.is_indexed else []
     if len(useless) >= at_least:
