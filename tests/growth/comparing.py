@@ -12,8 +12,8 @@ from growth.metering import Meter
 FACTOR: Final = 4
 MOST: Final = 6
 """How many times the work may be at `FACTOR` times the items. Linear work is at 4, with sorting a little more; quadratic is at 16."""
-QUADRATIC: Final = 24
-"""The same where work may be quadratic, and only more than that is too much."""
+QUADRATIC: Final = 40
+"""The same where work may be quadratic, and only more than that is too much: cubic work is at 64."""
 SLACK: Final = 4
 """Work for each item that is not looked at: places that do next to nothing with a few items."""
 
