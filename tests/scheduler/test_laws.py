@@ -33,7 +33,6 @@ from drayman.placement.decision.outcomes import NoNode
 from drayman.placement.demand import Demand, Demands
 from drayman.placement.placing import Found, Placer
 from drayman.placement.state import ClusterState
-from drayman.scheduler import cycle
 from scheduler.laws.fleet import Fleet, crowded, fleets, fragile, neighbourly
 from scheduler.laws.play import BINDING_TIMEOUT_S, Play
 
@@ -129,8 +128,7 @@ def test_decisions_in_parts_are_decisions(
 ) -> None:
     """The same holds if every decision is interrupted again and again, and selectors are evaluated between its parts."""
     with (
-        patch.object(cycle, "PART", part),
-        patch.object(cycle, "PARTS_BEFORE_MORE", 2),
+        patch.object(allowance, "PART", part),
         patch.object(allowance, "LONG", long),
     ):
         check_what_waits(fleet, script)

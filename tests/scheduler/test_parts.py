@@ -10,8 +10,8 @@ import pytest
 from drayman.api.resource import Device
 from drayman.cel.device import Selector
 from drayman.cel.environment import Evaluation
+from drayman.inventory import allowance
 from drayman.placement.decision.outcomes import Unfinished
-from drayman.scheduler import cycle
 from oracle.build import piece
 from scheduler.behaviour.stage import devices_of, staged, wants
 from scheduler.test_cycle import Desk, names
@@ -54,7 +54,7 @@ def test_what_cannot_be_divided_is_left_to_others(expression: str) -> None:
 def test_others_are_decided_about_between_the_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A decision that is interrupted goes on later, and ends with what it would have been at once."""
     at = desk("device.driver == 'gpu.example.com'")
-    monkeypatch.setattr(cycle, "PART", 1)
+    monkeypatch.setattr(allowance, "PART", 1)
     first = at.decide()
     assert names(first) == ([], [])
     at.pod("other")

@@ -18,6 +18,8 @@ STEP: Final = 100
 """The work of one step of a search for devices."""
 BYTE: Final = 100
 """The work of compiling one byte of an expression."""
+PART: Final = 200_000
+"""The work that is done at a time where others wait: less than a tenth of a second."""
 LONG: Final = 100_000
 """Work that cannot be interrupted and takes so much is not begun within a limit. It is left to be done elsewhere."""
 
@@ -34,10 +36,16 @@ class UnfinishedError(Exception):
 class Allowance:
     """The work that may still be done. Without a limit to begin with."""
 
-    __slots__ = ("left",)
+    __slots__ = ("kept", "left")
 
     def __init__(self) -> None:
         self.left = inf
+        self.kept = 0
+        """How often something was worked out within the limit that need not be worked out again."""
+
+    def keep(self) -> None:
+        """Note that something was worked out for good."""
+        self.kept += 1
 
     def spend(self, work: float) -> None:
         """Account for work that is about to be done. Raises UnfinishedError if the limit was reached before."""
@@ -58,7 +66,7 @@ class Allowance:
     @contextmanager
     def limited(self, work: float) -> Iterator[None]:
         """Within the block, no more than this may be done, and what was begun."""
-        self.left = work
+        self.left, self.kept = work, 0
         try:
             yield
         finally:

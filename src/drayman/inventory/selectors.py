@@ -73,12 +73,17 @@ class SelectorCache:
         return found
 
     def _learn(self, expression: str) -> _Judge | SelectorFailure:
-        found = self._judges[expression] = self._compile(expression)
+        found = self._judges.get(expression)
+        if found is None:  # Others may have waited for the same.
+            found = self._judges[expression] = self._compile(expression)
+            self.allowance.keep()
         return found
 
     def _evaluate(self, judge: _Judge, driver: str, device: Device) -> bool | SelectorFailure:
         self.allowance.check(judge.cost, partial(judge.verdict, driver, device))
-        return judge.verdict(driver, device)
+        verdict = judge.verdict(driver, device)
+        self.allowance.keep()
+        return verdict
 
     def _compile(self, expression: str) -> _Judge | SelectorFailure:
         try:

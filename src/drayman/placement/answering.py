@@ -143,6 +143,7 @@ class NodeAnswers:
         known = self._kept.get(shape)
         if known is None:
             known = self._kept[shape] = self._searched(demand, node, wanted)
+            self._state.allowance.keep()
         return known
 
     def plan(self, demand: Demand, node: NodeState, wanted: DevicesWanted) -> Plan | None:

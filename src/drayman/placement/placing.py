@@ -196,6 +196,7 @@ class Placer:
         """Find out whether and how well a node serves the pod, and record it."""
         name = node.facts.name
         answer = self._answers.of(checks, node)
+        self._state.allowance.keep()
         self._taken[name] = self._state.floating_taken
         self._version += 1
         self._versions[name] = self._version

@@ -15,6 +15,7 @@ from drayman.allocator import Policy
 from drayman.api.claim_generation import SUFFIX_ALPHABET, SUFFIX_LENGTH
 from drayman.api.core import Pod
 from drayman.cluster.turns import Turns
+from drayman.inventory import allowance
 from drayman.placement.decision.deciding import Decider, Round
 from drayman.placement.decision.outcomes import (
     BeingWritten,
@@ -39,10 +40,6 @@ PATIENCE_S: Final = 1.0
 """How long a pod may lack something that usually arrives soon before that is reported."""
 LONGEST_ROUND_S: Final = 0.1
 """After which a round ends early, as nothing else on the event loop runs meanwhile. Most rounds are much shorter."""
-PART: Final = 200_000
-"""How much of a decision is made at a time, in units of work (`inventory.allowance`): less than a tenth of a second."""
-PARTS_BEFORE_MORE: Final = 16
-"""After so many parts the next ones are twice as large: what a decision keeps may not be enough to ever come to an end."""
 MAKING_S: Final = 30.0
 """How long it may take until a claim is created. A controller that is busy creating thousands of them is no reason to warn."""
 
@@ -143,7 +140,7 @@ class Cycle:
                 decisions.refused.append(outcome)
                 if isinstance(outcome.why, NoNode) and self._may_preempt(entry.pod):
                     break
-            if entry.parts or self._clock() - now >= LONGEST_ROUND_S:
+            if entry.is_unfinished or self._clock() - now >= LONGEST_ROUND_S:
                 break
         return decisions
 
@@ -152,8 +149,11 @@ class Cycle:
             yield from self._queue.take(1, now)
 
     def _decide(self, entry: QueuedPod, round_: Round, now: float) -> Placement | Refused | None:
-        outcome = round_.decide(entry.pod, work=PART * 2 ** (entry.parts // PARTS_BEFORE_MORE))
-        entry.parts = entry.parts + 1 if isinstance(outcome, Unfinished) else 0
+        outcome = round_.decide(entry.pod, work=allowance.PART * 2**entry.fruitless)
+        entry.is_unfinished = isinstance(outcome, Unfinished)
+        # If nothing of a part could be kept, the next one has to be larger, or there would be no end to it.
+        is_fruitless = isinstance(outcome, Unfinished) and not outcome.has_advanced
+        entry.fruitless = entry.fruitless + 1 if is_fruitless else 0
         if isinstance(outcome, Placement):
             self._queue.placed(entry)
             return outcome
@@ -168,7 +168,7 @@ class Cycle:
                 is_made = headline.reason is Reason.CLAIM_PENDING
                 patience_s = MAKING_S if is_made else PATIENCE_S
                 return Refused(entry, why, lambda: str(headline), patience_s)
-            case BeingWritten() | Unfinished(None):
+            case BeingWritten() | Unfinished(rest=None):
                 return None
             case Unfinished():
                 return Refused(entry, why, lambda: str(costly_selectors()), PATIENCE_S)

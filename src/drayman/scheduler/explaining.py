@@ -10,6 +10,7 @@ would take the pod by now, the recorded answers are reported as they are, with a
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -18,6 +19,7 @@ from msgspec import Struct
 
 from drayman.allocator import Policy
 from drayman.api.core import Pod
+from drayman.inventory import allowance
 from drayman.inventory.allowance import UnfinishedError
 from drayman.placement.claims import ClaimsNotReadyError
 from drayman.placement.decision.deciding import Decider
@@ -29,8 +31,8 @@ from drayman.reasons.headline import Headlines, with_claims_named
 from drayman.reasons.reason import Headline
 from drayman.reasons.waiting import costly_selectors, lacking
 
-MOST_WORK: Final = 200_000
-"""How much may be worked out for a reason, in units of work (`inventory.allowance`)."""
+MOST_PARTS: Final = 100
+"""In how many parts a reason is worked out before it is given up."""
 
 
 class _Said(Struct, frozen=True):
@@ -75,19 +77,19 @@ class Explainer:
         """What a pod asks for now. Raises ClaimsNotReadyError."""
         return self._decider.round(self._clock()).demand(pod)
 
-    def asked_again(self, recorded: Demand) -> NoNode | Fitting | None:
-        """What the nodes say now; None if that takes too long to find out."""
+    def asked_again(self, recorded: Demand) -> NoNode | Fitting:
+        """What the nodes say now."""
         round_ = self._decider.round(self._clock())
         try:
             claims = round_.claims(recorded.pod)
         except ClaimsNotReadyError:
             # Gone since then, or left to the controller that makes claims: the pod was refused for these.
             claims = recorded.claims
-        try:
-            with self._decider.state.allowance.limited(MOST_WORK):
-                return round_.consider_nodes(round_.demand_with(recorded.pod, claims))
-        except UnfinishedError:
-            return None
+        return round_.consider_nodes(round_.demand_with(recorded.pod, claims))
+
+    def in_part(self) -> AbstractContextManager[None]:
+        """Within it, only so much is worked out that requests need not wait for long. Raises UnfinishedError then."""
+        return self._decider.state.allowance.limited(allowance.PART)
 
     def said(self, refusal: NoNode) -> _Said:
         """Why a pod waits that nodes refuse now."""
@@ -117,14 +119,24 @@ class NodeRefusal:
     _nodes: int
     """How many there were."""
     _said: _Said | None = None
+    _parts: int = 0
+    """In which the reason has been worked out so far."""
 
     def explain(self) -> str:
-        """Why the pod waits."""
-        now = self._explainer.asked_again(self._refusal.demand)
-        if isinstance(now, NoNode):
-            self._said = self._explainer.said(now)
-            return self._said.to(now.demand)
+        """Why the pod waits. Raises UnfinishedError if there is more to work out: to be called again then, in a while."""
         self._said = None
+        now: Fitting | None = None
+        try:
+            with self._explainer.in_part():
+                asked = self._explainer.asked_again(self._refusal.demand)
+                if isinstance(asked, NoNode):
+                    self._said = self._explainer.said(asked)
+                    return self._said.to(asked.demand)
+                now = asked
+        except UnfinishedError as error:
+            self._parts += 1
+            if error.rest is None and self._parts < MOST_PARTS:
+                raise
         then = self._explainer.opening(self._refusal, self._nodes)
         return f"{then} {_changed_since(now)}"
 

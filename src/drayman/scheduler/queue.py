@@ -38,7 +38,8 @@ class QueuedPod:
     hint: Hint | None = None  # which other pods may help it
     attempts: int = 0
     failures: int = 0  # errors in a row
-    parts: int = 0  # in which the current decision has been made so far
+    is_unfinished: bool = False  # whether the last decision is to be continued
+    fruitless: int = 0  # parts of that decision in a row of which nothing could be kept
     ticket: int = -1  # of its position in line, if it is in line
     alarm: float | None = None  # when it is tried again even if nothing happens
     woken_by_shape: bool = False

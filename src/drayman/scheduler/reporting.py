@@ -12,7 +12,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, TypeAlias
 
@@ -28,6 +28,7 @@ from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import PODS
 from drayman.cluster.together import Bundle, write_together
 from drayman.cluster.writes import PatchWrite
+from drayman.inventory.allowance import UnfinishedError
 from drayman.scheduler.writes import MANAGER
 
 _log: Final = logging.getLogger(__name__)
@@ -42,6 +43,8 @@ COPIES_S: Final = 5.0
 Explain: TypeAlias = Callable[[], str]
 """Says why a pod waits."""
 Copies: TypeAlias = Callable[[], Iterable[tuple[Pod, Explain]]]
+BETWEEN_PARTS_S: Final = 0.05
+"""How long a reason that takes long to work out pauses between two parts."""
 MOST_AT_ONCE: Final = 500
 """Reports that are worked out before they are written."""
 _NUMBER: Final = re.compile(r"[0-9]+")
@@ -150,7 +153,11 @@ class Reporter:
             if report is None or report.due > now:
                 continue  # it was forgotten or replaced in a break
             del self._pending[uid]
-            news = _worked_out(report) if self._still_waits(uid) else None
+            try:
+                news = _worked_out(report) if self._still_waits(uid) else None
+            except UnfinishedError:
+                self._pending[uid] = replace(report, due=now + BETWEEN_PARTS_S)
+                continue
             if news is None:
                 continue
             found.append(news)

@@ -48,7 +48,7 @@ class Retrying:
             case BeingWritten(claim):
                 self._blocked.setdefault(claim.metadata.uid, set()).add(entry.uid)
                 self._queue.wait(entry)
-            case Unfinished(None):
+            case Unfinished(rest=None):
                 self._queue.pause(entry, now + BETWEEN_PARTS_S)
             case Unfinished():
                 self._queue.wait(entry)

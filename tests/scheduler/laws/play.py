@@ -39,6 +39,7 @@ from drayman.cluster.resources import (
     RESOURCE_SLICES,
     Resource,
 )
+from drayman.inventory.allowance import UnfinishedError
 from drayman.inventory.features import Features
 from drayman.placement.decision.outcomes import NoNode, Unfinished
 from drayman.placement.decision.placements import Placement, take_back
@@ -399,7 +400,7 @@ class Play:
         decided = self.cycle.decide(1 + which % 8)
         self.refused += decided.refused
         for refused in decided.refused:
-            assert "internal error" not in refused.message, refused
+            assert "internal error" not in _message(refused), refused
             if isinstance(refused.why, Unfinished) and refused.why.rest is not None:
                 refused.why.rest()
                 self.queue.wake_pods((refused.entry.uid,))
@@ -614,6 +615,15 @@ class Play:
                     key = (entry.driver, entry.pool, entry.device)
                     other = held.setdefault(key, claim.metadata.name)
                     assert other == claim.metadata.name, f"{key}: {other}, {claim.metadata.name}"
+
+
+def _message(refused: Refused) -> str:
+    """Why a pod waits, in as many parts as it takes."""
+    while True:
+        try:
+            return refused.message
+        except UnfinishedError:
+            continue
 
 
 def _said_of(claim: ResourceClaim, condition: str) -> tuple[AllocatedDeviceStatus, ...]:

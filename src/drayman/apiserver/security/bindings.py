@@ -76,9 +76,10 @@ class Bindings:
         name, namespace = _identity(binding)
         keys = {_key(subject, namespace) for subject in binding.get("subjects") or ()}
         for key in filter(None, keys):
-            del self._bound[key][name]
-            if not self._bound[key]:
-                del self._bound[key]
+            bound = self._bound.get(key, {})
+            bound.pop(name, None)
+            if not bound:
+                self._bound.pop(key, None)
 
 
 def _identity(binding: Object) -> tuple[str, str]:

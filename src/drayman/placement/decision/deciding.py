@@ -101,11 +101,12 @@ class Round:
         does not suffice, the decision is for another time, and goes on from there.
         """
         with ExitStack() as aside:
+            allowance = self.decider.state.allowance
             try:
-                with self.decider.state.allowance.limited(work):
+                with allowance.limited(work):
                     outcome = self._considered(Attempt(pod, only, aside))
             except UnfinishedError as error:
-                return Unfinished(error.rest)
+                return Unfinished(error.rest, allowance.kept > 0)
             if isinstance(outcome, Fitting):
                 return self.place(outcome.demand, outcome.found)
             return outcome

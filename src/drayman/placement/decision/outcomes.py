@@ -39,6 +39,8 @@ class Unfinished(Struct, frozen=True, eq=False):
 
     rest: Callable[[], object] | None
     """What is to be done elsewhere first; None if it makes sense to go on at any time."""
+    has_advanced: bool = True
+    """Whether there is less left to work out than before."""
 
 
 class NoNode(Struct, frozen=True, eq=False):
