@@ -15,7 +15,7 @@ from drayman.apiserver.protocol.access import ADMIN, User
 from drayman.apiserver.protocol.exchange import Request
 from drayman.apiserver.protocol.limits import SMALL_BODY
 from drayman.apiserver.protocol.shares import Shares
-from drayman.apiserver.requests.large_bodies import ON_BEHALF_OF, beside
+from drayman.apiserver.requests.beside import ON_BEHALF_OF, beside
 
 LARGE = 2 * SMALL_BODY
 

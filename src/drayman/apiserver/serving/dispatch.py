@@ -24,8 +24,9 @@ from drayman.apiserver.protocol.options import (
     write_options,
 )
 from drayman.apiserver.requests import bodies
+from drayman.apiserver.requests.beside import beside
 from drayman.apiserver.requests.calls import Call, Result
-from drayman.apiserver.requests.large_bodies import beside, read_beside
+from drayman.apiserver.requests.large_bodies import read_beside
 from drayman.apiserver.requests.routing import Route
 from drayman.apiserver.served.resources import Handler
 from drayman.apiserver.verbs.core import Core

@@ -28,7 +28,7 @@ from drayman.apiserver.protocol.errors import StatusError, internal_error, no_su
 from drayman.apiserver.protocol.exchange import Answer, Request, Response, StreamingResponse
 from drayman.apiserver.protocol.limits import ServerLimits, check_timeout
 from drayman.apiserver.protocol.negotiation import View, negotiate
-from drayman.apiserver.requests.large_bodies import ON_BEHALF_OF
+from drayman.apiserver.requests.beside import ON_BEHALF_OF
 from drayman.apiserver.requests.rights import attributes_of
 from drayman.apiserver.requests.routing import PageNotFound, find_route, split_group_version
 from drayman.apiserver.security.impersonation import Impersonation

@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import Final, NoReturn, TypeVar
 
 from drayman.apiserver.protocol.access import AccessDecision, Attributes, Authorizer, Grant, User
+from drayman.apiserver.requests.beside import beside
 from drayman.apiserver.requests.calls import Call
-from drayman.apiserver.requests.large_bodies import beside
 from drayman.apiserver.verbs.core import ObjectStore
 from drayman.cluster.embedded.model import Key, Operation, Stored
 
