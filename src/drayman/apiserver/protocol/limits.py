@@ -43,15 +43,19 @@ class ServerLimits:
         return self.requests.taking(user)
 
     def body(self, user: User, length: int) -> AbstractContextManager[None]:
-        """Counts the bytes of a body from before it is read until it is answered, or of an answer while it is sent. Raises StatusError 429.
+        """Counts the bytes of a body from before it is read until it is answered. Raises StatusError 429.
 
         Small ones are not counted: clients that announce large bodies and send them slowly only block other large bodies.
         """
         if length <= SMALL_BODY:
             return nullcontext()
+        self.check_body(user, length)
+        return self.body_bytes.taking(user, length)
+
+    def check_body(self, user: User, length: int) -> None:
+        """Raises StatusError 429 where there is no room for so many more bytes of a large body or answer."""
         if not self.body_bytes.has_room(user, length):
             raise too_many()
-        return self.body_bytes.taking(user, length)
 
     def check_watches(self, user: User) -> None:
         """Raises StatusError 429 where there is no room for another watch."""
