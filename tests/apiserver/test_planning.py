@@ -16,6 +16,7 @@ from drayman.apiserver.protocol.exchange import Query, Request
 from drayman.apiserver.served.strategy import LARGE_WRITE
 from drayman.apiserver.serving import dispatch
 from drayman.apiserver.serving.assembly import make_server
+from drayman.apiserver.serving.server import ApiServer
 from drayman.apiserver.verbs.admission import AdmissionPlugin, Admitted
 from drayman.cluster.embedded.model import Key, Put
 from drayman.cluster.embedded.store import Store
@@ -217,6 +218,13 @@ WIDGET = {
 }
 
 
+async def post(server: ApiServer, path: str, body: dict[str, Any]) -> int:
+    """The status of the answer."""
+    data = json.dumps(body).encode()
+    headers = {"content-type": "application/json"}
+    return (await server.handle(Request("POST", path, Query(), headers, data))).status
+
+
 @pytest.mark.parametrize(
     ("first", "path", "body", "beside"),
     [
@@ -235,16 +243,10 @@ async def test_costly_writes_are_planned_beside(
     server = make_server(Store.open(None))
     threads = Threads(path.rpartition("/")[2])
     server.core.admission.plugins.append(threads)
-
-    async def post(path: str, body: dict[str, Any]) -> int:
-        data = json.dumps(body).encode()
-        headers = {"content-type": "application/json"}
-        return (await server.handle(Request("POST", path, Query(), headers, data))).status
-
-    assert await post("/api/v1/namespaces", {"metadata": {"name": "default"}}) == 201
+    assert await post(server, "/api/v1/namespaces", {"metadata": {"name": "default"}}) == 201
     if first is not None:
-        assert await post(DEFINITIONS, first) == 201
-    assert await post(path, body) == 201
+        assert await post(server, DEFINITIONS, first) == 201
+    assert await post(server, path, body) == 201
     assert (threads.seen != {threading.main_thread().name}) is beside
 
 
@@ -272,5 +274,28 @@ async def test_large_answers_get_their_form_beside(
     for number in range(3):
         await harness.json("POST", f"{base}/configmaps", config(f"c{number}", a="x" * 30_000))
     answer = await harness.send("GET", f"{base}/configmaps", None, {"accept": accept})
+    assert answer.status == 200
+    assert (threads != {threading.main_thread().name}) is beside
+
+
+@pytest.mark.parametrize(("version", "beside"), [("v1", False), ("v1beta1", True)])
+async def test_large_lists_are_converted_beside(
+    version: str, beside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each object of a list in another version than the stored one is decoded and encoded."""
+    threads: set[str] = set()
+
+    def noted(*args: Any) -> Any:
+        threads.add(threading.current_thread().name)
+        return answer_page(*args)
+
+    monkeypatch.setattr(dispatch, "answer_page", noted)
+    server = make_server(Store.open(None))
+    assert await post(server, "/api/v1/namespaces", {"metadata": {"name": "default"}}) == 201
+    for number in range(3):
+        large = claim("device.driver == 'a'")
+        large["metadata"] = {"name": f"c{number}", "annotations": {"a": "x" * 30_000}}
+        assert await post(server, CLAIMS, large) == 201
+    answer = await server.handle(Request("GET", CLAIMS.replace("/v1/", f"/{version}/")))
     assert answer.status == 200
     assert (threads != {threading.main_thread().name}) is beside
