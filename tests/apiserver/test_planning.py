@@ -13,7 +13,8 @@ import pytest
 from building import Harness, config, decoded
 from drayman.apiserver.answers.forms import answer_page
 from drayman.apiserver.protocol.exchange import Query, Request
-from drayman.apiserver.served.strategy import LARGE_WRITE
+from drayman.apiserver.protocol.limits import LARGE_WORK
+from drayman.apiserver.requests.beside import beside
 from drayman.apiserver.serving import dispatch
 from drayman.apiserver.serving.assembly import make_server
 from drayman.apiserver.serving.server import ApiServer
@@ -22,7 +23,7 @@ from drayman.cluster.embedded.model import Key, Put
 from drayman.cluster.embedded.store import Store
 
 PATIENCE_S = 60.0
-LARGE = {"filler": "x" * LARGE_WRITE}
+LARGE = {"filler": "x" * LARGE_WORK}
 MERGE = {"content-type": "application/merge-patch+json"}
 
 
@@ -248,6 +249,23 @@ async def test_costly_writes_are_planned_beside(
         assert await post(server, DEFINITIONS, first) == 201
     assert await post(server, path, body) == 201
     assert (threads.seen != {threading.main_thread().name}) is beside
+
+
+async def test_small_costly_writes_do_not_wait_for_large_work() -> None:
+    """A custom object with rules, and a claim with a long selector, while a large body takes seconds."""
+    server = make_server(Store.open(None))
+    assert await post(server, "/api/v1/namespaces", {"metadata": {"name": "default"}}) == 201
+    assert await post(server, DEFINITIONS, definition(**RULE)) == 201
+    done = threading.Event()
+    large = asyncio.create_task(beside(lambda: done.wait(2 * PATIENCE_S)))
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            assert await post(server, WIDGETS, WIDGET) == 201
+            assert await post(server, CLAIMS, claim(LONG_EXPRESSION)) == 201
+        assert not large.done()
+    finally:
+        done.set()
+        await large
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,8 @@ from robustness.raw import PATIENCE_S, Listening, get, listening
 
 from drayman.apiserver.protocol.access import Attributes
 from drayman.apiserver.protocol.exchange import Request
-from drayman.apiserver.protocol.limits import SMALL_BODY
+from drayman.apiserver.protocol.limits import BODY_LIMIT, SMALL_BODY
 from drayman.apiserver.protocol.shares import Shares
-from drayman.apiserver.serving.http import BODY_LIMIT
 
 LARGE = 2 * SMALL_BODY
 

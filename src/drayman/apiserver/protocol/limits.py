@@ -15,8 +15,12 @@ from drayman.apiserver.protocol.shares import Shares
 
 MIB: Final = 1024 * 1024
 RETRY_AFTER_S: Final = 1
+LARGE_WORK: Final = 32 * 1024
+"""The fewest bytes, of a body and of the object it changes together, that are worth another thread."""
 SMALL_BODY: Final = 64 * 1024
-MOST_OBJECT_BYTES: Final = 3 * MIB
+"""The most bytes of a body, or of an answer, that do not count for its sender."""
+BODY_LIMIT: Final = 3 * MIB
+MOST_OBJECT_BYTES: Final = BODY_LIMIT
 """The largest object: what can be sent at once. Patches, each of them small, could make one grow until no client can read it."""
 _DURATION: Final = re.compile(r"[+-]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h))+)")
 

@@ -1,7 +1,8 @@
 """Work that takes long is done beside the event loop, for users in turn.
 
-One thread does all of it. More would not be faster, and a single one bounds how much of it is in memory in decoded form. It works for
-users in turn, so that a large body waits for one body of each other user, not for all of them.
+One thread does all that is large. More would not be faster, and a single one bounds how much of it is in memory in decoded form. It works
+for users in turn, so that a large body waits for one body of each other user, not for all of them. What is small but costly, such as a
+custom object with rules in CEL, has another thread and does not wait for large bodies.
 """
 
 from __future__ import annotations
@@ -22,37 +23,44 @@ ON_BEHALF_OF: Final[ContextVar[str]] = ContextVar("on_behalf_of", default="")
 
 _STACK_BYTES: Final = 64 * 1024 * 1024
 """Decoders recurse in C as deep as the interpreter's limit allows, which is raised for as long as a CEL expression is evaluated."""
-_THREAD: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="beside")
-
-_lock: Final = threading.Lock()
-_waiting: Final[RoundRobin[tuple[Future[Any], Callable[[], Any]]]] = RoundRobin()
-"""What the thread is going to do. Event loops of several threads may add to it."""
 
 
-async def beside(work: Callable[[], T]) -> T:
+class _Lane:
+    """A thread, and what it is going to do. Event loops of several threads may add to it."""
+
+    def __init__(self, name: str) -> None:
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+        self._lock = threading.Lock()
+        self._waiting: RoundRobin[tuple[Future[Any], Callable[[], Any]]] = RoundRobin()
+
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        outcome: Future[T] = Future()
+        with self._lock:
+            self._waiting.put(ON_BEHALF_OF.get(), (outcome, work))
+        usual = threading.stack_size(_STACK_BYTES)
+        try:
+            self._thread.submit(self._do_next)
+        finally:
+            threading.stack_size(usual)
+        return outcome
+
+    def _do_next(self) -> None:
+        """Do the work whose turn it is: not necessarily that with which this was submitted."""
+        with self._lock:
+            outcome, work = self._waiting.pop()
+        if not outcome.set_running_or_notify_cancel():
+            return
+        try:
+            outcome.set_result(work())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+
+_LARGE: Final = _Lane("large-work")
+_SMALL: Final = _Lane("small-work")
+
+
+async def beside(work: Callable[[], T], *, is_small: bool = False) -> T:
     """The result of work in another thread."""
-    return await asyncio.wrap_future(_submit(work))
-
-
-def _submit(work: Callable[[], T]) -> Future[T]:
-    outcome: Future[T] = Future()
-    with _lock:
-        _waiting.put(ON_BEHALF_OF.get(), (outcome, work))
-    usual = threading.stack_size(_STACK_BYTES)
-    try:
-        _THREAD.submit(_do_next)
-    finally:
-        threading.stack_size(usual)
-    return outcome
-
-
-def _do_next() -> None:
-    """Do the work whose turn it is: not necessarily that with which this was submitted."""
-    with _lock:
-        outcome, work = _waiting.pop()
-    if not outcome.set_running_or_notify_cancel():
-        return
-    try:
-        outcome.set_result(work())
-    except BaseException as error:
-        outcome.set_exception(error)
+    lane = _SMALL if is_small else _LARGE
+    return await asyncio.wrap_future(lane.submit(work))

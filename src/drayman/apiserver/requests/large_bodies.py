@@ -13,19 +13,17 @@ from typing import Final, TypeVar
 from drayman.api.struct import Json
 from drayman.api.syntax.values import MAX_MANAGED_VALUES, MAX_VALUES, values_exceed
 from drayman.apiserver.protocol.errors import StatusError, bad_request
+from drayman.apiserver.protocol.limits import LARGE_WORK
 from drayman.apiserver.requests.beside import beside
 
 T = TypeVar("T")
-
-LARGE_BODY: Final = 32 * 1024
-"""The shortest body, in bytes, that is worth another thread."""
 
 _TEXT: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
 
 async def read_beside(body: bytes, read: Callable[[], T]) -> T:
     """The result of reading a body; `read` runs in another thread if the body is large."""
-    if len(body) < LARGE_BODY:
+    if len(body) < LARGE_WORK:
         return read()
     return await beside(read)
 
@@ -39,7 +37,7 @@ def check_json(body: bytes) -> None:
 
 def bounded(body: bytes, value: T) -> T:
     """The value that was read from a body. Raises StatusError 400 if it has more parts than any object of the API."""
-    if len(body) >= LARGE_BODY and (
+    if len(body) >= LARGE_WORK and (
         values_exceed(value, MAX_MANAGED_VALUES) or values_exceed(_unmanaged(value), MAX_VALUES)
     ):
         raise _too_many()

@@ -27,11 +27,10 @@ from drayman.apiserver.protocol.exchange import (
     Request,
     StreamingResponse,
 )
-from drayman.apiserver.protocol.limits import SMALL_BODY
+from drayman.apiserver.protocol.limits import BODY_LIMIT, SMALL_BODY
 from drayman.apiserver.serving.accepting import Acceptor, most_connections
 from drayman.apiserver.serving.connections import (
     KEEP_ALIVE_S,
-    SLICE,
     Connection,
     Connections,
     WatchedServer,
@@ -40,7 +39,6 @@ from drayman.apiserver.serving.server import ApiServer
 
 log = logging.getLogger(__name__)
 
-BODY_LIMIT: Final = 3 * 1024 * 1024
 HEADER_LIMIT: Final = 16 * 1024
 IMPERSONATION: Final = "impersonate-"
 WARNINGS_LIMIT: Final = 4 * 1024
@@ -175,7 +173,7 @@ class _Shell:
                     incoming, answer.status, answer.pieces, answer.length, headers
                 )
             body = answer.body
-            if len(body) <= SLICE or incoming.method == "HEAD":
+            if len(body) <= SMALL_BODY or incoming.method == "HEAD":
                 return web.Response(status=answer.status, body=body, headers=headers)
             with self._server.limits.body_bytes.taking(request.sender, len(body)):
                 return await self._send_large(incoming, answer.status, (body,), len(body), headers)
