@@ -22,10 +22,9 @@ from cluster.certificates import Authority
 from drayman.apiserver.protocol.access import ADMIN, AccessDecision, Attributes, Grant, User
 from drayman.apiserver.protocol.errors import unauthorized
 from drayman.apiserver.protocol.exchange import Request
-from drayman.apiserver.protocol.limits import SMALL_BODY, ServerLimits
+from drayman.apiserver.protocol.limits import BODY_LIMIT, SMALL_BODY, ServerLimits
 from drayman.apiserver.protocol.shares import Shares
 from drayman.apiserver.serving.http import (
-    BODY_LIMIT,
     MOST_WARNINGS,
     WARNING_LIMIT,
     WARNINGS_LIMIT,

@@ -13,15 +13,17 @@ import pytest
 from building import Harness, config, decoded
 from drayman.apiserver.answers.forms import answer_page
 from drayman.apiserver.protocol.exchange import Query, Request
-from drayman.apiserver.served.strategy import LARGE_WRITE
+from drayman.apiserver.protocol.limits import LARGE_WORK
+from drayman.apiserver.requests.beside import beside
 from drayman.apiserver.serving import dispatch
 from drayman.apiserver.serving.assembly import make_server
+from drayman.apiserver.serving.server import ApiServer
 from drayman.apiserver.verbs.admission import AdmissionPlugin, Admitted
 from drayman.cluster.embedded.model import Key, Put
 from drayman.cluster.embedded.store import Store
 
 PATIENCE_S = 60.0
-LARGE = {"filler": "x" * LARGE_WRITE}
+LARGE = {"filler": "x" * LARGE_WORK}
 MERGE = {"content-type": "application/merge-patch+json"}
 
 
@@ -217,6 +219,13 @@ WIDGET = {
 }
 
 
+async def post(server: ApiServer, path: str, body: dict[str, Any]) -> int:
+    """The status of the answer."""
+    data = json.dumps(body).encode()
+    headers = {"content-type": "application/json"}
+    return (await server.handle(Request("POST", path, Query(), headers, data))).status
+
+
 @pytest.mark.parametrize(
     ("first", "path", "body", "beside"),
     [
@@ -235,17 +244,28 @@ async def test_costly_writes_are_planned_beside(
     server = make_server(Store.open(None))
     threads = Threads(path.rpartition("/")[2])
     server.core.admission.plugins.append(threads)
-
-    async def post(path: str, body: dict[str, Any]) -> int:
-        data = json.dumps(body).encode()
-        headers = {"content-type": "application/json"}
-        return (await server.handle(Request("POST", path, Query(), headers, data))).status
-
-    assert await post("/api/v1/namespaces", {"metadata": {"name": "default"}}) == 201
+    assert await post(server, "/api/v1/namespaces", {"metadata": {"name": "default"}}) == 201
     if first is not None:
-        assert await post(DEFINITIONS, first) == 201
-    assert await post(path, body) == 201
+        assert await post(server, DEFINITIONS, first) == 201
+    assert await post(server, path, body) == 201
     assert (threads.seen != {threading.main_thread().name}) is beside
+
+
+async def test_small_costly_writes_do_not_wait_for_large_work() -> None:
+    """A custom object with rules, and a claim with a long selector, while a large body takes seconds."""
+    server = make_server(Store.open(None))
+    assert await post(server, "/api/v1/namespaces", {"metadata": {"name": "default"}}) == 201
+    assert await post(server, DEFINITIONS, definition(**RULE)) == 201
+    done = threading.Event()
+    large = asyncio.create_task(beside(lambda: done.wait(2 * PATIENCE_S)))
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            assert await post(server, WIDGETS, WIDGET) == 201
+            assert await post(server, CLAIMS, claim(LONG_EXPRESSION)) == 201
+        assert not large.done()
+    finally:
+        done.set()
+        await large
 
 
 @pytest.mark.parametrize(
@@ -272,5 +292,28 @@ async def test_large_answers_get_their_form_beside(
     for number in range(3):
         await harness.json("POST", f"{base}/configmaps", config(f"c{number}", a="x" * 30_000))
     answer = await harness.send("GET", f"{base}/configmaps", None, {"accept": accept})
+    assert answer.status == 200
+    assert (threads != {threading.main_thread().name}) is beside
+
+
+@pytest.mark.parametrize(("version", "beside"), [("v1", False), ("v1beta1", True)])
+async def test_large_lists_are_converted_beside(
+    version: str, beside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each object of a list in another version than the stored one is decoded and encoded."""
+    threads: set[str] = set()
+
+    def noted(*args: Any) -> Any:
+        threads.add(threading.current_thread().name)
+        return answer_page(*args)
+
+    monkeypatch.setattr(dispatch, "answer_page", noted)
+    server = make_server(Store.open(None))
+    assert await post(server, "/api/v1/namespaces", {"metadata": {"name": "default"}}) == 201
+    for number in range(3):
+        large = claim("device.driver == 'a'")
+        large["metadata"] = {"name": f"c{number}", "annotations": {"a": "x" * 30_000}}
+        assert await post(server, CLAIMS, large) == 201
+    answer = await server.handle(Request("GET", CLAIMS.replace("/v1/", f"/{version}/")))
     assert answer.status == 200
     assert (threads != {threading.main_thread().name}) is beside

@@ -14,15 +14,13 @@ from drayman.cluster.errors import ClusterError
 from drayman.cluster.options import WriteOptions
 from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import LEASES
-from drayman.cluster.together import Bundle, write_together
+from drayman.cluster.together import LARGEST, Bundle, write_together
 from drayman.cluster.writes import PatchWrite
 from drayman.node.model import MANAGER
 from drayman.node.registering import LEASE_NAMESPACE
 
 _log: Final = logging.getLogger(__name__)
 _OPTIONS: Final = WriteOptions(field_manager=MANAGER)
-AT_ONCE: Final = 20
-"""Leases renewed in one request."""
 NODES_PER_SECOND: Final = 100
 """With more nodes than this times the period, heartbeats come less often: they must not take a core for themselves."""
 LONGEST: Final = 25.0
@@ -41,7 +39,7 @@ class Heartbeats:
         while True:
             names = self._living()
             period = max(self._period, min(len(names) / NODES_PER_SECOND, LONGEST))
-            groups = [names[at : at + AT_ONCE] for at in range(0, len(names), AT_ONCE)]
+            groups = [names[at : at + LARGEST] for at in range(0, len(names), LARGEST)]
             for group in groups:
                 await self._renew(group)
                 await asyncio.sleep(period / len(groups))

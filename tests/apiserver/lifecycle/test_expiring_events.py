@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from apiserver.lifecycle.test_running import Hand
 from apiserver.lifecycle.world import CONFIG, World, world
-from drayman.apiserver.lifecycle.expiring_events import LIFETIME_S, MOST_AT_ONCE, NOTED_EVERY_S
+from drayman.apiserver.lifecycle.expiring_events import LIFETIME_S, NOTED_EVERY_S
 from drayman.apiserver.lifecycle.running import Lifecycle
 from drayman.apiserver.verbs.patches import MERGE_PATCH
 from drayman.cluster.backend import Target
 from drayman.cluster.options import WriteOptions
+from drayman.cluster.together import LARGEST
 
 EVENT = Target("", "v1", "events", "default")
 
@@ -38,7 +39,7 @@ async def test_events_last_for_an_hour() -> None:
         w.lifecycle = Lifecycle(w.core, clock=hand)
         w.lifecycle.start()
         await w.quiet()
-        for number in range(2 * MOST_AT_ONCE + 1):
+        for number in range(2 * LARGEST + 1):
             await note(w, f"old-{number}")
         await note(w, "again")
         await pass_time(w, hand, LIFETIME_S / 2)

@@ -12,10 +12,10 @@ from robustness.hostile import CONFIG_MAP, CONFIG_MAPS, JSON, config_map
 from robustness.raw import PATIENCE_S, Connection, Listening, get, listening, until
 
 from drayman.apiserver.protocol.access import ADMIN, User
-from drayman.apiserver.protocol.exchange import Request
+from drayman.apiserver.protocol.exchange import Query, Request
 from drayman.apiserver.protocol.limits import SMALL_BODY
 from drayman.apiserver.protocol.shares import Shares
-from drayman.apiserver.requests.large_bodies import ON_BEHALF_OF, beside
+from drayman.apiserver.requests.beside import ON_BEHALF_OF, beside
 
 LARGE = 2 * SMALL_BODY
 
@@ -155,3 +155,27 @@ async def test_large_work_that_is_given_up_is_not_done() -> None:
     free.set()
     await asyncio.wait([first, *tasks])
     assert done == ["wanted"]
+
+
+async def test_large_answers_are_compressed_in_turn() -> None:
+    """An answer to a user waits for one to another user, not for all of them."""
+    free = threading.Event()
+    done: list[str] = []
+    async with shared() as server:
+        api = server.target.server
+        assert await write_large(server, "alice") == 201
+
+        async def read(user: str) -> None:
+            headers = {"authorization": f"Bearer {user}", "accept-encoding": "gzip"}
+            answer = await api.handle(Request("GET", f"{CONFIG_MAPS}/of-alice", Query(), headers))
+            assert answer.headers["Content-Encoding"] == "gzip"
+            done.append(user)
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(beside(free.wait))  # type: ignore[arg-type]
+            for user in ("mallory", "mallory", "mallory", "alice"):
+                group.create_task(read(user))
+            await until(lambda: api.limits.requests.taken == 4, "the reading of four answers")
+            assert not done
+            free.set()
+    assert done == ["mallory", "alice", "mallory", "mallory"]

@@ -26,7 +26,7 @@ from robustness.raw import PATIENCE_S, get, listening, until
 
 from drayman.api.syntax.values import MAX_VALUES
 from drayman.apiserver.kinds.pods.defaults import MOST_CLAIMS, MOST_CONTAINERS
-from drayman.apiserver.serving.http import BODY_LIMIT
+from drayman.apiserver.protocol.limits import BODY_LIMIT
 
 ROOM = BODY_LIMIT - 1_000
 SCALARS = b"1," * (ROOM // 2) + b"1"

@@ -16,7 +16,7 @@ from drayman.apiserver.protocol.errors import StatusError, bad_request
 from drayman.apiserver.protocol.exchange import PIECE, LongResponse, Query, Response
 from drayman.apiserver.protocol.negotiation import META_GROUP, View
 from drayman.apiserver.requests.calls import Call, Result
-from drayman.apiserver.served.conversion import data_in, from_hub
+from drayman.apiserver.served.conversion import data_in, from_hub, is_kept_in
 from drayman.apiserver.served.encoding import (
     decode,
     encode,
@@ -106,10 +106,9 @@ def answer_page(call: Call, page: StoredPage, view: View) -> Response | LongResp
 def _listed(call: Call, items: Sequence[Stored], metadata: Object) -> Response | LongResponse:
     """A list assembled from the texts of its items. Items of built-in kinds omit kind and apiVersion."""
     resource = call.resource
-    kind = resource.kind_in(call.version)
     start, skipped = _trimming(call)
     opening = _opening(call, metadata)
-    if kind != resource.hub_kind:
+    if not is_kept_in(resource, call.version):
         texts = [data_in(resource, stored, call.version) for stored in items]
     elif call.selection.omit_managed_fields:
         texts = [without_managed_fields(stored.data) for stored in items]

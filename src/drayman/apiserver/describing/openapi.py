@@ -9,7 +9,7 @@ from drayman.api.schema.openapi import Asked, Publication, ServedResource, Serve
 from drayman.apiserver.describing.system import GIT_VERSION
 from drayman.apiserver.protocol.environment import Clock
 from drayman.apiserver.protocol.exchange import JSON_TYPE, Request, Response
-from drayman.apiserver.requests.large_bodies import beside
+from drayman.apiserver.requests.beside import beside
 from drayman.apiserver.served.resources import ApiResource, Resources, Subresource
 
 

@@ -23,8 +23,8 @@ from drayman.apiserver.extensions.schemas import EMPTY, Schema, properties
 from drayman.apiserver.extensions.value_checks import value_errors
 from drayman.apiserver.kinds.rules import metadata_of
 from drayman.apiserver.patching.go_text import type_name
+from drayman.apiserver.protocol.limits import LARGE_WORK
 from drayman.apiserver.served.strategy import (
-    LARGE_WRITE,
     Context,
     Object,
     StatusStrategy,
@@ -120,7 +120,7 @@ class CustomStrategy(Strategy):
     def large_from(self) -> int:
         # A rule that compares the items of a list with each other is costly for short lists already.
         has_rules = any(version.rules is not None for version in self.versions.values())
-        return 0 if has_rules else LARGE_WRITE
+        return 0 if has_rules else LARGE_WORK
 
     def _rules(self, context: Context) -> VersionRules:
         return self.versions.get(context.version) or self.versions[self.storage]

@@ -68,7 +68,9 @@ RESOURCES: Final = (
     ),
     ApiResource(
         kind="Event",
-        acting=data("what happened, for people to read"),
+        acting=by(
+            Part.CONTROLLERS, effect="what happened, for people to read; removed after an hour"
+        ),
         short_names=("ev",),
         strategy=events.CORE_EVENT,
         columns=core_tables.EVENT,
@@ -223,7 +225,9 @@ RESOURCES: Final = (
     ApiResource(
         group="events.k8s.io",
         kind="Event",
-        acting=data("what happened, for people to read"),
+        acting=by(
+            Part.CONTROLLERS, effect="what happened, for people to read; removed after an hour"
+        ),
         short_names=("ev",),
         hub=GroupVersionKind("", "v1", "Event"),
         storage="events",

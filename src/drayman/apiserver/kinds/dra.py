@@ -34,12 +34,12 @@ from drayman.api.validation.resource_slice import warnings
 from drayman.api.versions import v1beta1
 from drayman.apiserver.kinds.reading import at, member
 from drayman.apiserver.kinds.rules import metadata_of
+from drayman.apiserver.protocol.limits import LARGE_WORK
 from drayman.apiserver.served.recurring import Recurring, RecurringChange, text_of
 from drayman.apiserver.served.resources import Conversion, GroupVersionKind
 from drayman.apiserver.served.shaping import message_of
 from drayman.apiserver.served.strategy import (
     LARGE_EXPRESSIONS,
-    LARGE_WRITE,
     Context,
     Object,
     StatusStrategy,
@@ -116,7 +116,7 @@ class DeviceKindStrategy(Strategy):
 
     @property
     def large_from(self) -> int:
-        return LARGE_EXPRESSIONS if self.type_ in _WITH_SELECTORS else LARGE_WRITE
+        return LARGE_EXPRESSIONS if self.type_ in _WITH_SELECTORS else LARGE_WORK
 
     def default(self, obj: Object, context: Context) -> None:
         _default(self.type_, obj, context)

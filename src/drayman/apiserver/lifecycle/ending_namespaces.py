@@ -22,12 +22,11 @@ from drayman.apiserver.verbs.deleting import delete
 from drayman.apiserver.verbs.updating import update
 from drayman.cluster.embedded.model import Key, Stored
 from drayman.cluster.options import WriteOptions
+from drayman.cluster.together import LARGEST
 
 NAMESPACES: Final = "namespaces"
 PODS: Final = "pods"
 FINALIZER: Final = "kubernetes"
-MOST_AT_ONCE: Final = 20
-"""Objects deleted at a time, so that a full namespace does not block everything else."""
 _MANAGER: Final = "namespace-controller"
 
 Contents = dict[str, tuple[ApiResource, tuple[Stored, ...]]]
@@ -67,7 +66,7 @@ class NamespaceEnder:
         self, core: Core, name: str, contents: Contents, problems: list[StatusError]
     ) -> bool:
         """Delete some of the objects that are not being deleted. Returns whether those were all that can be deleted now."""
-        left = MOST_AT_ONCE
+        left = LARGEST
         due = [contents[PODS]] if PODS in contents else contents.values()
         for resource, objects in due:
             for stored in objects:

@@ -17,12 +17,11 @@ from drayman.apiserver.served.resources import ApiResource
 from drayman.apiserver.verbs.core import Core
 from drayman.apiserver.verbs.deleting import delete
 from drayman.cluster.embedded.model import Key
+from drayman.cluster.together import LARGEST
 
 EVENTS: Final = "events"
 LIFETIME_S: Final = 3600.0
 NOTED_EVERY_S: Final = 60.0
-MOST_AT_ONCE: Final = 20
-"""Events removed in one transaction."""
 
 
 class EventExpiry:
@@ -45,7 +44,7 @@ class EventExpiry:
             self._look(core, now)
         resource = core.resources.named("", EVENTS)
         assert resource is not None, "events are always served"
-        for _ in range(min(MOST_AT_ONCE, len(self._expired))):
+        for _ in range(min(LARGEST, len(self._expired))):
             await self._remove(core, resource, self._expired.popleft())
         return not self._expired
 

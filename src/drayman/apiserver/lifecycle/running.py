@@ -33,11 +33,10 @@ from drayman.apiserver.verbs.batch import Batch
 from drayman.apiserver.verbs.core import Core
 from drayman.cluster.breaks import Breaks
 from drayman.cluster.embedded import Event, EventType, Store, StoreError, Subscription, TooOldError
+from drayman.cluster.together import LARGEST
 
 log = logging.getLogger(__name__)
 
-MOST_AT_ONCE: Final = 20
-"""Decisions in one transaction: this blocks all other requests for some milliseconds."""
 STOCK_STEP: Final = 1_000
 """Objects read at a time during the initial read."""
 AFTER_A_BUG_S: Final = 5.0
@@ -110,7 +109,7 @@ class Lifecycle:
                     await self._breaks.between()
             if self._events.is_due(self._clock()):
                 self._due.ask(EXPIRY)
-            due = self._due.take(MOST_AT_ONCE)
+            due = self._due.take(LARGEST)
             if due:
                 await self._attend(due)
                 await asyncio.sleep(0)  # a store in memory writes without a pause

@@ -15,8 +15,12 @@ from drayman.apiserver.protocol.shares import Shares
 
 MIB: Final = 1024 * 1024
 RETRY_AFTER_S: Final = 1
+LARGE_WORK: Final = 32 * 1024
+"""The fewest bytes, of a body and of the object it changes together, that are worth another thread."""
 SMALL_BODY: Final = 64 * 1024
-MOST_OBJECT_BYTES: Final = 3 * MIB
+"""The most bytes of a body, or of an answer, that do not count for its sender."""
+BODY_LIMIT: Final = 3 * MIB
+MOST_OBJECT_BYTES: Final = BODY_LIMIT
 """The largest object: what can be sent at once. Patches, each of them small, could make one grow until no client can read it."""
 _DURATION: Final = re.compile(r"[+-]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h))+)")
 
@@ -43,15 +47,19 @@ class ServerLimits:
         return self.requests.taking(user)
 
     def body(self, user: User, length: int) -> AbstractContextManager[None]:
-        """Counts the bytes of a body from before it is read until it is answered, or of an answer while it is sent. Raises StatusError 429.
+        """Counts the bytes of a body from before it is read until it is answered. Raises StatusError 429.
 
         Small ones are not counted: clients that announce large bodies and send them slowly only block other large bodies.
         """
         if length <= SMALL_BODY:
             return nullcontext()
+        self.check_body(user, length)
+        return self.body_bytes.taking(user, length)
+
+    def check_body(self, user: User, length: int) -> None:
+        """Raises StatusError 429 where there is no room for so many more bytes of a large body or answer."""
         if not self.body_bytes.has_room(user, length):
             raise too_many()
-        return self.body_bytes.taking(user, length)
 
     def check_watches(self, user: User) -> None:
         """Raises StatusError 429 where there is no room for another watch."""

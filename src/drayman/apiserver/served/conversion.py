@@ -27,9 +27,14 @@ def from_hub(resource: ApiResource, obj: Object, version: str) -> Object:
     return converted
 
 
+def is_kept_in(resource: ApiResource, version: str) -> bool:
+    """Whether objects are stored in a version, so that their stored text is that version's text."""
+    return resource.kind_in(version) == resource.hub_kind
+
+
 def data_in(resource: ApiResource, stored: Stored, version: str) -> bytes:
     """The JSON text of a stored object in a version."""
-    if resource.kind_in(version) == resource.hub_kind:
+    if is_kept_in(resource, version):
         return stored.data
     obj = from_hub(resource, decode(stored.data), version)
     if stored.revision == 0:

@@ -17,16 +17,15 @@ from drayman.api.struct import Json
 from drayman.api.times import timestamp
 from drayman.apiserver.protocol.access import ADMIN, User
 from drayman.apiserver.protocol.environment import Ids
+from drayman.apiserver.protocol.limits import LARGE_WORK
 
 if TYPE_CHECKING:
     from drayman.api.validation import FieldError
 
 Object = dict[str, Json]
 
-LARGE_WRITE: Final = 32 * 1024
-"""The fewest bytes, of the request and of the object together, that are worth another thread."""
 LARGE_EXPRESSIONS: Final = 2 * 1024
-"""The same for kinds with expressions in CEL: ten thousand bytes of those take a third of a second to compile."""
+"""What `LARGE_WORK` is for kinds with expressions in CEL: ten thousand bytes of those take a third of a second to compile."""
 
 
 class ObjectReader(Protocol):
@@ -67,7 +66,7 @@ class Strategy:
     @property
     def large_from(self) -> int:
         """From how many bytes on a write is planned outside the event loop, since it might take long."""
-        return LARGE_WRITE
+        return LARGE_WORK
 
     def default(self, obj: Object, context: Context) -> None:
         """Fill in what the client left out. `context.version` is the version it wrote in."""

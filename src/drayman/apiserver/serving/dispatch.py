@@ -24,9 +24,11 @@ from drayman.apiserver.protocol.options import (
     write_options,
 )
 from drayman.apiserver.requests import bodies
+from drayman.apiserver.requests.beside import beside
 from drayman.apiserver.requests.calls import Call, Result
-from drayman.apiserver.requests.large_bodies import beside, read_beside
+from drayman.apiserver.requests.large_bodies import read_beside
 from drayman.apiserver.requests.routing import Route
+from drayman.apiserver.served.conversion import is_kept_in
 from drayman.apiserver.served.resources import Handler
 from drayman.apiserver.verbs.core import Core
 from drayman.apiserver.verbs.creating import create
@@ -110,17 +112,25 @@ async def _list(call: Call, request: Request, view: View) -> Answer:
 
 async def _answer(call: Call, result: Result, view: View) -> Answer:
     size = 0 if result.stored is None else len(result.stored.data)
-    return await _formed(view, size, lambda: answer(call, result, view))
+    return await _formed(call, view, size, lambda: answer(call, result, view))
 
 
 async def _answer_page(call: Call, page: StoredPage, view: View) -> Answer:
-    size = 0 if view.is_plain else sum(len(stored.data) for stored in page.items)
-    return await _formed(view, size, lambda: answer_page(call, page, view))
+    is_copied = view.is_plain and is_kept_in(call.resource, call.version)
+    size = 0 if is_copied else sum(len(stored.data) for stored in page.items)
+    return await _formed(call, view, size, lambda: answer_page(call, page, view))
 
 
-async def _formed(view: View, size: int, form: Callable[[], Answer]) -> Answer:
-    """An answer, put into its form in another thread if that takes long: a large list as a table, anything large in YAML."""
-    is_quick = size < LARGE_ANSWER or (view.encoding == "json" and view.shape == "object")
+async def _formed(call: Call, view: View, size: int, form: Callable[[], Answer]) -> Answer:
+    """An answer, put into its form in another thread if that takes long.
+
+    That is a large list as a table, and anything large in YAML or in another version than the stored one.
+    """
+    is_quick = size < LARGE_ANSWER or (
+        view.encoding == "json"
+        and view.shape == "object"
+        and is_kept_in(call.resource, call.version)
+    )
     return form() if is_quick else await beside(form)
 
 

@@ -6,9 +6,9 @@ Translates requests and answers and nothing else. The low-level server of aiohtt
 from __future__ import annotations
 
 import asyncio
-import gzip
 import logging
 import ssl
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -19,22 +19,18 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict
 
-from drayman.apiserver.answers.forms import answer_error
 from drayman.apiserver.protocol.errors import StatusError, too_large, too_slow
 from drayman.apiserver.protocol.exchange import (
     Answer,
     LongResponse,
     Query,
     Request,
-    Response,
     StreamingResponse,
 )
-from drayman.apiserver.protocol.limits import SMALL_BODY, too_many
-from drayman.apiserver.protocol.negotiation import View
+from drayman.apiserver.protocol.limits import BODY_LIMIT, SMALL_BODY
 from drayman.apiserver.serving.accepting import Acceptor, most_connections
 from drayman.apiserver.serving.connections import (
     KEEP_ALIVE_S,
-    SLICE,
     Connection,
     Connections,
     WatchedServer,
@@ -43,10 +39,6 @@ from drayman.apiserver.serving.server import ApiServer
 
 log = logging.getLogger(__name__)
 
-BODY_LIMIT: Final = 3 * 1024 * 1024
-GZIP_FROM: Final = 128 * 1024
-GZIP_LEVEL: Final = 1
-"""For clients on the same machine, a fast answer matters more than a small one."""
 HEADER_LIMIT: Final = 16 * 1024
 IMPERSONATION: Final = "impersonate-"
 WARNINGS_LIMIT: Final = 4 * 1024
@@ -176,25 +168,14 @@ class _Shell:
             headers = self._headers(answer)
             if isinstance(answer, StreamingResponse):
                 return await self._stream(incoming, answer, headers)
-            if _is_to_be_compressed(incoming, answer, headers):
-                body = await asyncio.get_running_loop().run_in_executor(None, _compressed, answer)
-                headers["Content-Encoding"] = "gzip"
-                headers["Vary"] = "Accept-Encoding"
-                answer = Response(answer.status, body)
             if isinstance(answer, LongResponse):
                 return await self._send_large(
                     incoming, answer.status, answer.pieces, answer.length, headers
                 )
             body = answer.body
-            if len(body) <= SLICE or incoming.method == "HEAD":
+            if len(body) <= SMALL_BODY or incoming.method == "HEAD":
                 return web.Response(status=answer.status, body=body, headers=headers)
-            shares = self._server.limits.body_bytes
-            if incoming.method == "GET" and not shares.has_room(request.sender, len(body)):
-                refusal = answer_error(too_many(), View())
-                return web.Response(
-                    status=refusal.status, body=refusal.body, headers=self._headers(refusal)
-                )
-            with shares.taking(request.sender, len(body)):
+            with self._server.limits.body_bytes.taking(request.sender, len(body)):
                 return await self._send_large(incoming, answer.status, (body,), len(body), headers)
         finally:
             self._connections.answered(connection)
@@ -205,6 +186,7 @@ class _Shell:
         if not incoming.body_exists:
             self._connections.answering(connection)
             return await self._server.handle(request)
+        started = time.perf_counter()
         length = min(incoming.content_length or BODY_LIMIT, BODY_LIMIT)
         if length > SMALL_BODY:
             refusal = await self._server.refusal(request)
@@ -218,7 +200,7 @@ class _Shell:
                 self._connections.answering(connection)
                 return await self._server.handle(request)
         except StatusError as error:
-            return answer_error(error, View())
+            return await self._server.refuse(request, error, started)
 
     def _headers(self, answer: Answer) -> CIMultiDict[str]:
         headers = (self._always if answer.status == 401 else self._known).copy()
@@ -293,24 +275,6 @@ async def _growing_body(incoming: web.BaseRequest, limit: asyncio.Timeout) -> by
             raise too_large(BODY_LIMIT)
         limit.reschedule(floor + len(body) / LOWEST_RATE)
     return bytes(body)
-
-
-def _is_to_be_compressed(
-    incoming: web.BaseRequest, answer: Response | LongResponse, headers: Mapping[str, str]
-) -> bool:
-    """Whether the client accepts a compressed answer and compression is worthwhile."""
-    length = answer.length if isinstance(answer, LongResponse) else len(answer.body)
-    return (
-        length > GZIP_FROM
-        and incoming.method == "GET"
-        and "gzip" in incoming.headers.get("Accept-Encoding", "")
-        and "Etag" not in headers
-    )
-
-
-def _compressed(answer: Response | LongResponse) -> bytes:
-    whole = answer.whole() if isinstance(answer, LongResponse) else answer
-    return gzip.compress(whole.body, GZIP_LEVEL, mtime=0)
 
 
 def _request(incoming: web.BaseRequest) -> Request:

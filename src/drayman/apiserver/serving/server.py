@@ -28,12 +28,13 @@ from drayman.apiserver.protocol.errors import StatusError, internal_error, no_su
 from drayman.apiserver.protocol.exchange import Answer, Request, Response, StreamingResponse
 from drayman.apiserver.protocol.limits import ServerLimits, check_timeout
 from drayman.apiserver.protocol.negotiation import View, negotiate
-from drayman.apiserver.requests.large_bodies import ON_BEHALF_OF
+from drayman.apiserver.requests.beside import ON_BEHALF_OF
 from drayman.apiserver.requests.rights import attributes_of
 from drayman.apiserver.requests.routing import PageNotFound, find_route, split_group_version
 from drayman.apiserver.security.impersonation import Impersonation
 from drayman.apiserver.served.encoding import encode_pretty
 from drayman.apiserver.serving.dispatch import call_of, perform, view_of, with_warnings
+from drayman.apiserver.serving.large_answers import sendable
 from drayman.apiserver.serving.pacing import Pace
 from drayman.apiserver.verbs.batch import conflict_of
 from drayman.apiserver.verbs.core import Core
@@ -97,6 +98,8 @@ class ApiServer:
                     attributes, response = await self._handle_resource(request, *place)
                 else:
                     response = await self._handle_path(request, attributes)
+                if not isinstance(response, StreamingResponse):
+                    response = await sendable(request, response, self.limits)
         except StatusError as error:
             response = answer_error(error, View())
         except PageNotFound:
@@ -126,7 +129,17 @@ class ApiServer:
 
     async def refusal(self, request: Request) -> Response | None:
         """The answer to a request that is refused whatever its body says, so that the body need not be read."""
-        started = time.perf_counter()
+        return await self._refusal(request, None, time.perf_counter())
+
+    async def refuse(self, request: Request, error: StatusError, started: float) -> Response:
+        """The answer to a request whose body is not read to its end: why that is so, or another reason that makes the body irrelevant."""
+        refusal = await self._refusal(request, error, started)
+        assert refusal is not None
+        return refusal
+
+    async def _refusal(
+        self, request: Request, otherwise: StatusError | None, started: float
+    ) -> Response | None:
         attributes = Attributes(request.method.lower(), path=request.path)
         try:
             await self._authenticate(request)
@@ -135,12 +148,13 @@ class ApiServer:
                 route = find_route(self.core.resources, request, *place)
                 attributes = attributes_of(route, request.query)
             self.authorize(request, attributes)
+            if otherwise is None:
+                return None
+            response = answer_error(otherwise, View())
         except StatusError as error:
             response = answer_error(error, View())
         except PageNotFound:
             response = page_not_found()
-        else:
-            return None
         self.finish(request, attributes, response.status, started)
         return response
 

@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Final
 
 from drayman.api.times import moment_of, timestamp
 from drayman.apiserver.protocol.errors import Subject, conflict
@@ -23,11 +22,10 @@ from drayman.apiserver.verbs.batch import Batch
 from drayman.apiserver.verbs.reading import select
 from drayman.cluster.embedded.model import Delete, Operation, Put, Stored
 from drayman.cluster.embedded.store import Store
+from drayman.cluster.together import LARGEST
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
-MOST_AT_ONCE: Final = 20
-"""Objects of a collection deleted in one transaction: this blocks all other requests for some milliseconds."""
 
 
 async def delete(call: Call) -> Result:
@@ -52,10 +50,10 @@ async def delete_collection(call: Call) -> list[Stored]:
     if call.resource.delete_handler is not None:
         await _delete_each(call, selected)
         return list(selected)
-    for begin in range(0, len(selected), MOST_AT_ONCE):
+    for begin in range(0, len(selected), LARGEST):
         if begin:
             await asyncio.sleep(0)  # a store in memory writes without a pause
-        await _remove_together(call, selected[begin : begin + MOST_AT_ONCE])
+        await _remove_together(call, selected[begin : begin + LARGEST])
     return list(selected)
 
 

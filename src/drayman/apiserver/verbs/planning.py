@@ -16,8 +16,9 @@ from dataclasses import replace
 from typing import Final, NoReturn, TypeVar
 
 from drayman.apiserver.protocol.access import AccessDecision, Attributes, Authorizer, Grant, User
+from drayman.apiserver.protocol.limits import LARGE_WORK
+from drayman.apiserver.requests.beside import beside
 from drayman.apiserver.requests.calls import Call
-from drayman.apiserver.requests.large_bodies import beside
 from drayman.apiserver.verbs.core import ObjectStore
 from drayman.cluster.embedded.model import Key, Operation, Stored
 
@@ -45,7 +46,7 @@ async def planned(call: Call, size: int, plan: Callable[[Call], T]) -> T:
         authorizer=_AuthorizerOfLoop(loop, call.core.authorizer),
     )
     elsewhere = replace(call, core=core)
-    return await beside(lambda: plan(elsewhere))
+    return await beside(lambda: plan(elsewhere), is_small=size < LARGE_WORK)
 
 
 def line_of(call: Call) -> asyncio.Lock:
