@@ -592,8 +592,14 @@ async def _(a: Attacker) -> None:
     await asyncio.sleep(5)
 
 
-@row("2,000 watches")
+@row("2,000 watches of 2,000 objects")
 async def _(a: Attacker) -> None:
+    await a.together(a.post(MAPS, data={"a": "b" * 500}) for _ in range(2_000))
+    await _watch_together(a)
+
+
+@row("2,000 watches")
+async def _watch_together(a: Attacker) -> None:
     async def watch() -> None:
         try:
             async with a.client.get(f"{a.url}{MAPS}?watch=1&timeoutSeconds=3") as answer:

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
@@ -65,6 +65,11 @@ class Connection(RequestHandler):
         """Whether the last request is answered and nothing of the next one has arrived."""
         self.transport_below: asyncio.Transport | None = None
         """That of the socket: below TLS, if there is TLS."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        # Over TLS half a megabyte would wait for a client that does not read, for each of thousands of watches.
+        cast("asyncio.Transport", transport).set_write_buffer_limits(high=SLICE)
 
     def data_received(self, data: bytes) -> None:
         if self.is_idle:

@@ -29,7 +29,7 @@ BOOKMARK_BEFORE_END_S: Final = 2.0
 SHORTEST_S: Final = 1800
 """A watch without a timeout ends after at least this long and at most twice this long."""
 LARGEST_BATCH: Final = 128
-LARGEST_BATCH_BYTES: Final = 256 * 1024
+LARGEST_BATCH_BYTES: Final = 32 * 1024
 SMALL_EVENT: Final = 512
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
