@@ -1,6 +1,6 @@
 """How long others wait while a user with `edit` rights sends hostile requests and objects.
 
-    hostile.py [--only ROW]... [--list]
+    hostile.py [--only ROW]... [--list] [--table FILE]
 
 For each row of the table, another user gets a small object every 20 ms. One JSON line per row: the longest wait of that user, the
 memory the server took beyond what it had at rest, what the hostile requests were answered, and whether the server is itself again
@@ -268,14 +268,32 @@ async def clear(server: Server) -> None:
                 sys.stderr.write(f"{path} is not empty after {LIMIT_S:.0f} s\n")
 
 
+def table(lines: list[str]) -> str:
+    """The lines of a run as a table for docs/security.md. Of several lines for a row, the last counts."""
+    figures = {found["row"]: found for found in map(json.loads, lines)}
+    shown = ["| sent | longest wait of another user | memory | answers |", "|---|---|---|---|"]
+    for name in ROWS:
+        if name in figures:
+            found = figures[name]
+            wait, memory = round(found["longest_wait_ms"]), round(found["memory_mib"])
+            answers = ", ".join(sorted(found["answers"])) or "none"
+            mark = "" if found["met"] else " (missed)"
+            shown.append(f"| {name} | {wait} ms{mark} | {memory} MiB | {answers} |")
+    return "\n".join(shown) + "\n"
+
+
 async def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", action="append", default=[], metavar="ROW")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--table", metavar="FILE", help="show the lines of an earlier run")
     parser.add_argument("--watch", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.watch:
         await watch(*options.watch)
+        return 0
+    if options.table:
+        sys.stdout.write(table(Path(options.table).read_text().splitlines()))
         return 0
     names = options.only or list(ROWS)
     if options.list:
