@@ -156,7 +156,7 @@ async def test_a_leader_that_cannot_renew_stops() -> None:
             server.inject(Answer(500, "oops"), times=10_000)
             await forever()
 
-        with pytest.raises(LeadershipLostError):
+        with pytest.raises(LeadershipLostError, match="ns/lead could not be renewed in time"):
             await elector(client, deadline=0.05).lead(work)
 
 

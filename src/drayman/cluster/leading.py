@@ -107,12 +107,17 @@ class LeaderElector:
                     await asyncio.sleep(self._pause())
             while await self._term(work):
                 if not self.held:
-                    lost = ", ".join(sorted({each for each in self.holders.values() if each}))
-                    raise LeadershipLostError(f"{self._election} was lost to {lost!r}")
+                    raise LeadershipLostError(self._why_lost())
         finally:
             for lease in self._leases:
                 await lease.release()
             self._report(self.holders)
+
+    def _why_lost(self) -> str:
+        others = {*self.holders.values()} - {"", self._election.identity}
+        if not others:
+            return f"{self._election} could not be renewed in time"
+        return f"{self._election} was lost to {', '.join(map(repr, sorted(others)))}"
 
     async def _term(self, work: Work) -> bool:
         """Works with the leases that are held now. Whether that ended because others are held."""
