@@ -55,7 +55,7 @@ async def test_a_leader_renews_and_in_the_end_gives_up_its_lease() -> None:
     """The lease names the leader while it works, and nobody afterwards."""
     async with pair() as (server, client):
 
-        async def work() -> None:
+        async def work(_: object = None) -> None:
             renewed = server.objects[LEASE]["spec"]["renewTime"]
             assert server.objects[LEASE]["spec"]["holderIdentity"] == "me"
             while server.objects[LEASE]["spec"]["renewTime"] == renewed:
@@ -70,7 +70,7 @@ async def test_a_lease_is_given_up_though_a_renewal_had_no_answer() -> None:
     """The lease was renewed after the leader last heard of it: it is given up in its newest form."""
     async with pair() as (server, client):
 
-        async def work() -> None:
+        async def work(_: object = None) -> None:
             lease = server.objects[LEASE]
             await server.put(*LEASE, apiVersion=lease["apiVersion"], spec=lease["spec"])
 
@@ -102,7 +102,7 @@ async def test_a_lease_that_keeps_changing_is_left_to_run_out() -> None:
     async with FakeApiServer().running() as server:
         async with Overtaken(Connection(server.url), retries=NO_RETRIES) as client:
 
-            async def work() -> None:
+            async def work(_: object = None) -> None:
                 nonlocal is_over, found
                 found, is_over = server.objects[LEASE], True
 
@@ -121,7 +121,7 @@ async def test_a_silent_holder_is_succeeded() -> None:
         await server.put("leases", "ns", "lead", apiVersion="coordination.k8s.io/v1", spec=spec)
         led = []
 
-        async def work() -> None:
+        async def work(_: object = None) -> None:
             led.append(server.objects[LEASE]["spec"]["leaseTransitions"])
 
         await elector(client).lead(work)
@@ -133,7 +133,7 @@ async def test_a_leader_whose_lease_was_taken_stops() -> None:
     async with pair() as (server, client):
         cancelled = asyncio.Event()
 
-        async def work() -> None:
+        async def work(_: object = None) -> None:
             try:
                 lease = server.objects[LEASE]
                 spec = lease["spec"] | {"holderIdentity": "thief"}
@@ -152,11 +152,11 @@ async def test_a_leader_that_cannot_renew_stops() -> None:
     """Without a server, leadership ends by itself, before anybody else may take the lease."""
     async with pair() as (server, client):
 
-        async def work() -> None:
+        async def work(_: object = None) -> None:
             server.inject(Answer(500, "oops"), times=10_000)
             await forever()
 
-        with pytest.raises(LeadershipLostError):
+        with pytest.raises(LeadershipLostError, match="ns/lead could not be renewed in time"):
             await elector(client, deadline=0.05).lead(work)
 
 
@@ -164,7 +164,7 @@ async def test_what_the_work_raises_is_raised_and_the_lease_given_up() -> None:
     """A leader that fails lets the next one in at once."""
     async with pair() as (server, client):
 
-        async def work() -> None:
+        async def work(_: object = None) -> None:
             raise ZeroDivisionError
 
         with pytest.raises(ZeroDivisionError):
@@ -177,7 +177,7 @@ async def test_cancelling_a_leader_gives_up_its_lease() -> None:
     async with pair() as (server, client):
         working = asyncio.Event()
 
-        async def work() -> None:
+        async def work(_: object = None) -> None:
             working.set()
             await forever()
 
@@ -196,7 +196,7 @@ async def test_of_many_candidates_one_works_at_a_time() -> None:
         turns: list[str] = []
 
         async def lead(identity: str) -> None:
-            async def work() -> None:
+            async def work(_: object = None) -> None:
                 nonlocal working
                 working += 1
                 assert working == 1
@@ -228,49 +228,125 @@ def elector_of(client: HttpClient, identity: str, *names: str, **options: Any) -
     return LeaderElector(client, terms, **options)
 
 
-async def test_a_candidate_for_several_leases_has_all_of_them_or_none() -> None:
-    """While one of them is taken, the others are left to candidates that need no more."""
-    async with pair() as (server, client):
-        working = asyncio.Event()
-        found: list[str] = []
+def holders_of(server: FakeApiServer, *names: str) -> list[str]:
+    return [server.objects["leases", "ns", name]["spec"]["holderIdentity"] for name in names]
 
-        async def work() -> None:
-            working.set()
+
+async def steal(server: FakeApiServer, name: str, holder: str) -> None:
+    lease = server.objects["leases", "ns", name]
+    spec = lease["spec"] | {"holderIdentity": holder, "leaseDurationSeconds": 3600}
+    await server.put("leases", "ns", name, **{**lease, "spec": spec})
+
+
+async def test_a_candidate_works_with_the_leases_that_are_free() -> None:
+    """And with the others too as soon as their holder gives them up."""
+    async with pair() as (server, client):
+        terms: asyncio.Queue[frozenset[str]] = asyncio.Queue()
+        found: list[dict[str, str]] = []
+
+        async def work(held: frozenset[str]) -> None:
+            await terms.put(held)
             await forever()
 
         first = asyncio.create_task(elector_of(client, "first", "b").lead(work))
-        await working.wait()
+        assert await terms.get() == {"b"}
         both = asyncio.create_task(
-            elector_of(client, "both", "a", "b", report=found.append).lead(work)
+            elector_of(client, "both", "b", "a", report=lambda each: found.append({**each})).lead(
+                work
+            )
         )
-        while len(found) < 3:
-            await asyncio.sleep(0.001)
-        assert set(found) == {"first"}
-        assert ("leases", "ns", "a") not in server.objects
-        working.clear()
+        assert await terms.get() == {"a"}
+        assert found[-1] == {"a": "both", "b": "first"}
         first.cancel()
-        await working.wait()
-        holders = {server.objects["leases", "ns", name]["spec"]["holderIdentity"] for name in "ab"}
-        assert (holders, found[-1]) == ({"both"}, "both")
+        assert await terms.get() == {"a", "b"}
+        assert (holders_of(server, "a", "b"), found[-1]) == (
+            ["both"] * 2,
+            dict.fromkeys("ab", "both"),
+        )
         both.cancel()
         await asyncio.wait((first, both))
-        holders = {server.objects["leases", "ns", name]["spec"]["holderIdentity"] for name in "ab"}
-        assert (holders, found[-1]) == ({""}, "")
+        assert (holders_of(server, "a", "b"), found[-1]) == ([""] * 2, dict.fromkeys("ab", ""))
 
 
-async def test_a_leader_that_loses_one_of_its_leases_gives_up_the_others() -> None:
-    """So that whoever serves only those can begin."""
+async def test_a_leader_that_loses_one_of_its_leases_goes_on_with_the_others() -> None:
+    """It ends when the last is lost."""
     async with pair() as (server, client):
+        terms: list[list[str]] = []
+        at_work = 0
 
-        async def work() -> None:
-            lease = server.objects["leases", "ns", "b"]
-            spec = lease["spec"] | {"holderIdentity": "thief"}
-            await server.put("leases", "ns", "b", **{**lease, "spec": spec})
-            await forever()
+        async def work(held: frozenset[str]) -> None:
+            nonlocal at_work
+            at_work += 1
+            assert at_work == 1
+            terms.append(sorted(held))
+            try:
+                await steal(server, max(held), "thief")
+                await forever()
+            finally:
+                at_work -= 1
 
         with pytest.raises(LeadershipLostError, match="ns/a, ns/b was lost to 'thief'"):
             await elector_of(client, "me", "a", "b").lead(work)
-        assert server.objects["leases", "ns", "a"]["spec"]["holderIdentity"] == ""
+        assert terms == [["a", "b"], ["a"]]
+        assert holders_of(server, "a", "b") == ["thief", "thief"]
+
+
+async def test_candidates_with_overlapping_wishes_leave_nothing_undone() -> None:
+    """However their wishes overlap, and never do two the same thing."""
+    async with pair() as (_, client):
+        doing: dict[str, str] = {}
+        complete = asyncio.Event()
+
+        def work_of(identity: str) -> Any:
+            async def work(held: frozenset[str]) -> None:
+                assert not held & doing.keys()
+                doing.update(dict.fromkeys(held, identity))
+                if len(doing) == 3:
+                    complete.set()
+                try:
+                    await forever()
+                finally:
+                    for name in held:
+                        del doing[name]
+
+            return work
+
+        wishes = {"x": "ab", "y": "bc", "z": "ca"}
+        candidates = [
+            asyncio.create_task(elector_of(client, who, *names).lead(work_of(who)))
+            for who, names in wishes.items()
+        ]
+        await asyncio.wait_for(complete.wait(), 30)
+        for candidate in candidates:
+            candidate.cancel()
+        ended = await asyncio.gather(*candidates, return_exceptions=True)
+        assert {type(each) for each in ended} == {asyncio.CancelledError}
+
+
+async def test_a_lease_counts_from_before_its_renewal_was_sent() -> None:
+    """A renewal whose answer took longer than the deadline holds nothing: others may have counted from when it was written."""
+
+    class Slow(HttpClient):
+        async def create(self, *args: Any, **options: Any) -> Any:
+            written = await super().create(*args, **options)
+            clock.append(loop.time())
+            loop.time = lambda: clock[0] + 0.6  # type: ignore[method-assign]
+            return written
+
+    loop = asyncio.get_running_loop()
+    clock: list[float] = []
+    async with (
+        FakeApiServer().running() as server,
+        Slow(Connection(server.url), retries=NO_RETRIES) as client,
+    ):
+        candidate = elector(client, deadline=0.5)
+        try:
+            for lease in candidate._leases:
+                await lease.acquire()
+            assert holders_of(server, "lead") == ["me"]
+            assert candidate.held == frozenset()
+        finally:
+            del loop.time  # type: ignore[method-assign]
 
 
 async def test_a_successor_with_the_same_identity_does_not_wait() -> None:
@@ -280,7 +356,7 @@ async def test_a_successor_with_the_same_identity_does_not_wait() -> None:
         await server.put(*LEASE, apiVersion="coordination.k8s.io/v1", spec=spec)
         led = []
 
-        async def work() -> None:
+        async def work(_: object = None) -> None:
             led.append(server.objects[LEASE]["spec"]["leaseTransitions"])
 
         await elector(client).lead(work)

@@ -165,7 +165,7 @@ class Cluster:
                 status, page = connection.request("GET", _LEASES)
                 assert status == 200, page
                 holders = [item["spec"].get("holderIdentity") or "" for item in page["items"]]
-                if any(holder.endswith(f"_{process.pid}") for holder in holders):
+                if any(f"_{process.pid}_" in holder for holder in holders):
                     return
                 time.sleep(_POLL_S)
         pytest.fail("no scheduler leads")

@@ -13,13 +13,17 @@ import pytest
 from drayman.apiserver.instance import Options, start
 from drayman.apiserver.instance.folder import Folder
 from drayman.apiserver.serving.backend import ServerBackend
+from drayman.cluster import HttpClient
 from drayman.cluster.informers import Informers
 from drayman.cluster.inprocess import InProcessClient
 from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import NODES, PODS, JsonObject
 from drayman.cluster.writes import BindWrite, Write
+from drayman.placement.decision.placements import Placement
 from drayman.scheduler.running import Scheduler, SchedulerOptions
 from patience import PATIENCE_S
+from scheduler.behaviour.beside import scheduling, served
+from scheduler.behaviour.stage import conditional
 
 NODE: JsonObject = {
     "metadata": {"name": "n"},
@@ -79,3 +83,59 @@ async def test_a_pod_survives_a_bug_in_its_round(
         await asyncio.gather(scheduler, return_exceptions=True)
         await informers.stop()
         await instance.stop()
+
+
+class BreaksOnceFor(HttpClient):
+    """As above, for one pod; meanwhile the others have not been answered."""
+
+    victim = "bad"
+    broken = 0
+
+    async def write_many(self, writes: Sequence[Write]) -> tuple[object, ...]:
+        bound = [write.name for write in writes if isinstance(write, BindWrite)]
+        if self.victim in bound and not self.broken:
+            self.broken += 1
+            raise KeyError("a bug")
+        while bound and not self.broken:
+            await asyncio.sleep(0.001)
+        if bound:
+            await asyncio.sleep(0.05)
+        return await super().write_many(writes)
+
+
+async def test_a_bug_concerns_no_other_pod_of_its_round(tmp_path: Path) -> None:
+    """Where each pod is bound by itself, the decisions about the others stand."""
+    names = ["good-1", "bad", "good-2"]
+    async with served(tmp_path, guard=True) as (stage, connect):
+        await stage.node("node-a")
+        await asyncio.gather(*(stage.start_pod(name) for name in names))
+        client = connect()
+        client.__class__ = BreaksOnceFor
+        async with scheduling(client, "default-scheduler") as made:
+            failed: list[str] = []
+            before = made.failed
+
+            def note(placement: Placement, why: str, *, overtaken: bool = False) -> None:
+                failed.append(placement.pod.metadata.name)
+                before(placement, why, overtaken=overtaken)
+
+            made.failed = note  # type: ignore[method-assign]
+            for name in names:
+                await stage.bound(name)
+            assert failed == ["bad"]
+
+
+async def test_a_bug_after_devices_were_awaited_costs_an_attempt(tmp_path: Path) -> None:
+    """The pod is bound by the next one."""
+    async with served(tmp_path, guard=True) as (stage, connect):
+        await stage.device_class()
+        await stage.node("node-a", conditional("gpu-0"))
+        await stage.make_claim("c")
+        await stage.start_pod("bad", "c")
+        client = connect()
+        client.__class__ = BreaksOnceFor
+        async with scheduling(client, "default-scheduler"):
+            await stage.allocated("c")
+            await stage.report("c", "gpu-0", "node-a", Ready="True")
+            assert await stage.bound("bad") == "node-a"
+        assert client.broken == 1  # type: ignore[attr-defined]

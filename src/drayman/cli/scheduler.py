@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+import uuid
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -20,9 +21,12 @@ from drayman.cli.connecting import (
 from drayman.cli.errors import UserError
 from drayman.cli.options import waiting_options
 from drayman.cli.output import print_verbatim, say, to_stderr
+from drayman.placement.schedulers import OWN_SCHEDULER
 from drayman.questions.which_cluster import folder_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from drayman.cluster import HttpClient
     from drayman.cluster.kube.connection import Connection
     from drayman.scheduler.running import SchedulerOptions
@@ -42,7 +46,7 @@ Examples:
     "--scheduler-name",
     "names",
     multiple=True,
-    default=("drayman",),
+    default=(OWN_SCHEDULER,),
     show_default=True,
     metavar="NAME",
     help="schedulerName of the pods to schedule; may be given several times.",
@@ -59,7 +63,7 @@ Examples:
     "--leader-elect/--no-leader-elect",
     default=True,
     show_default=True,
-    help="Work only while no other scheduler of the same name does, inside `drayman up` or elsewhere.",
+    help="Serve a name only while no other scheduler does, inside `drayman up` or elsewhere.",
 )
 @click.option(
     "--print-rbac",
@@ -160,31 +164,50 @@ async def _run(
 
 
 async def _work(client: HttpClient, options: SchedulerOptions, leader_elect: bool) -> None:
-    """Schedule until cancelled, while holding the lease if there is to be one."""
-    from drayman.cluster.informers import Informers
-    from drayman.cluster.leading import LeaderElector
-    from drayman.scheduler.leading import election
-    from drayman.scheduler.running import Scheduler
-
-    async def work() -> None:
-        informers = Informers(client)
-        try:
-            await Scheduler(client, informers, options).run()
-        finally:
-            await informers.stop()
+    """Schedule until cancelled, for names whose lease is held if there are to be leases."""
+    from drayman.scheduler.leading import LEASE_NAMESPACE, Candidate, lease_of
 
     if not leader_elect:
-        await work()
+        await _Term(client, options).run()
         return
-    leader = ""
+    identity = _identity()
+    said: dict[str, str] = {}
 
-    def report(found: str) -> None:
-        nonlocal leader
-        if found not in ("", leader, wanted.identity):
-            say(f"standing by: {found} holds the lease {wanted}")
-        elif found == wanted.identity and leader:
-            say("at work")
-        leader = found
+    def report(leaders: Mapping[str, str]) -> None:
+        for name, leader in leaders.items():
+            before = said.get(name, "")
+            if leader not in ("", before, identity):
+                say(f"standing by: {leader} holds the lease {LEASE_NAMESPACE}/{lease_of(name)}")
+            elif leader == identity and before not in ("", identity):
+                say(f"at work for pods of {name}")
+            said[name] = leader or before
 
-    wanted = election(options.names, f"{socket.gethostname()}_{os.getpid()}")
-    await LeaderElector(client, wanted, report=report).lead(work)
+    def make(names: frozenset[str]) -> _Term:
+        return _Term(client, options.limited_to(names))
+
+    await Candidate(client, options.names, identity, make, report).lead()
+
+
+def _identity() -> str:
+    """Of this process, unlike that of any other: containers may share a host name, and all have the process id 1."""
+    return f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4()}"
+
+
+class _Term:
+    """A scheduler with informers of its own: it follows the cluster only while it is at work."""
+
+    def __init__(self, client: HttpClient, options: SchedulerOptions) -> None:
+        from drayman.cluster.informers import Informers
+        from drayman.scheduler.running import Scheduler
+
+        self._informers = Informers(client)
+        self._scheduler = Scheduler(client, self._informers, options)
+
+    def follow(self) -> None:
+        self._scheduler.follow()
+
+    async def run(self) -> None:
+        try:
+            await self._scheduler.run()
+        finally:
+            await self._informers.stop()

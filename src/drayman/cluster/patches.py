@@ -48,10 +48,19 @@ def strategic_merge_patch(value: dict[str, Json]) -> Patch:
     return Patch(STRATEGIC_MERGE_PATCH, value)
 
 
-def pod_condition_patch(uid: str, condition: dict[str, Json], **status: Json) -> Patch:
-    """Sets one condition of a pod, and more of its status where given. The uid keeps it off a newer pod of the same name."""
-    change = {"conditions": [condition], **status}
-    return strategic_merge_patch({"metadata": {"uid": uid}, "status": change})
+def pod_condition_patch(
+    uid: str, condition: dict[str, Json], *, version: str = "", **status: Json
+) -> Patch:
+    """Sets one condition of a pod, and more of its status where given. The uid keeps it off a newer pod of the same name.
+
+    With a version, which is that of the pod, it is refused if the pod has changed since.
+    """
+    metadata: dict[str, Json] = {"uid": uid}
+    if version:
+        metadata["resourceVersion"] = version
+    return strategic_merge_patch(
+        {"metadata": metadata, "status": {"conditions": [condition], **status}}
+    )
 
 
 def disruption_target(reason: str, message: str, when: str) -> dict[str, Json]:

@@ -6,8 +6,8 @@ counters. A search never gives away more (`allocator`); this is about what is he
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -18,6 +18,21 @@ from drayman.inventory.ledger import Holding
 Counter: TypeAlias = tuple[str, str]
 """Counter set and counter."""
 Amounts: TypeAlias = dict[Counter, Amount]
+
+
+K = TypeVar("K")
+
+
+class Excess(Struct, Generic[K], frozen=True):
+    """Something of a pool of which more is held than there is."""
+
+    device: str
+    """Empty if it is a counter."""
+    capacity: str
+    """Of the device; empty if it is the device itself."""
+    counter: Counter | None
+    others: tuple[K, ...]
+    """The holders of it, besides the one that was asked about: none if that one alone has too much."""
 
 
 class PoolLimits(Struct, frozen=True):
@@ -55,7 +70,30 @@ class PoolLimits(Struct, frozen=True):
                     }
         return cls(frozenset(devices), capacities, counters, consumed)
 
-    def exceeded(self, device: str, holdings: Collection[Holding]) -> str | None:
+    def excesses(
+        self, own: K, held: Mapping[str, Mapping[K, Collection[Holding]]]
+    ) -> Iterator[Excess[K]]:
+        """What a holder, with others, has too much of. `held`: by device, what each holder has of it."""
+        mine = [device for device, holders in held.items() if own in holders]
+        for device in mine:
+            holders = held[device]
+            every = [holding for holdings in holders.values() for holding in holdings]
+            exceeded = self._exceeded(device, every)
+            if exceeded is not None:
+                others = tuple(holder for holder in holders if holder != own)
+                yield Excess(device, exceeded, None, others)
+        short = self._short_of(mine, (device for device, holders in held.items() if holders))
+        if short is not None:
+            sharing = dict.fromkeys(
+                holder
+                for device, holders in held.items()
+                if short in self.consumed.get(device, ())
+                for holder in holders
+                if holder != own
+            )
+            yield Excess("", "", short, tuple(sharing))
+
+    def _exceeded(self, device: str, holdings: Collection[Holding]) -> str | None:
         """The capacity of a device of which these holdings are too much; empty if it is the device itself, None if all is well."""
         if len(holdings) < 2:
             return None
@@ -67,7 +105,7 @@ class PoolLimits(Struct, frozen=True):
                 return name
         return None
 
-    def short_of(self, own: Iterable[str], held: Iterable[str]) -> Counter | None:
+    def _short_of(self, own: Iterable[str], held: Iterable[str]) -> Counter | None:
         """A counter that some devices draw from and that does not suffice for all that are held; None if there is none."""
         used: Amounts = {counter: 0 for device in own for counter in self.consumed.get(device, ())}
         if not used:

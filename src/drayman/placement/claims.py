@@ -12,7 +12,7 @@ from drayman.api.claim_generation import is_made_for, owning_pod
 from drayman.api.core import NodeSelector, Pod, PodResourceClaim
 from drayman.api.meta import OwnerReference
 from drayman.api.pod_groups import GROUP_API, PodGroup
-from drayman.api.pods import entry_claims, group_key
+from drayman.api.pods import entry_claims, group_key, has_claims, is_finished
 from drayman.api.resource import (
     AllocatedDeviceStatus,
     AllocationResult,
@@ -144,6 +144,16 @@ def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
         if group is not None and is_group(consumer, group[1]):
             return True
     return False
+
+
+def runs_with(pod: Pod, namespace: str, consumer: ResourceClaimConsumerReference) -> bool:
+    """Whether a pod on a node uses a claim of this namespace by the reservation for a consumer: for itself, or for its group."""
+    if not pod.spec.node_name or is_finished(pod) or pod.metadata.namespace != namespace:
+        return False
+    if resource_of(consumer) == "pods":
+        return pod.metadata.uid == consumer.uid
+    group = group_key(pod)
+    return group is not None and is_group(consumer, group[1]) and has_claims(pod)
 
 
 def pods_holding(claim: ResourceClaim) -> tuple[ResourceClaimConsumerReference, ...] | None:

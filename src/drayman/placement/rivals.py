@@ -15,7 +15,9 @@ from collections.abc import Callable, Container
 from msgspec import Struct
 
 from drayman.api.resource import ResourceClaim
-from drayman.inventory.ledger import Held, holder_of
+from drayman.inventory.identity import PoolId
+from drayman.inventory.ledger import Held, Holding, holder_of
+from drayman.inventory.limits import Excess
 from drayman.placement.state import ClusterState, is_promise
 
 InUse = Callable[[ResourceClaim], bool]
@@ -46,27 +48,10 @@ def clash(
         if not shared and not state.inventory.has_counters(pool):
             continue  # nearly always
         limits = state.inventory.limits(pool)
-        counted = {device: _among(held, own, among) for device, held in in_pool.items()}
-        for device, held in counted.items():
-            if not _holds(held, own):
-                continue
-            exceeded, others = limits.exceeded(device.device, held.values()), _others(held, own)
-            if exceeded is not None and others:
-                of = f"{exceeded} of device" if exceeded else "device"
-                return Clash(f"{of} {device}", others)
-        mine = (device.device for device, held in counted.items() if _holds(held, own))
-        taken = [device.device for device, held in counted.items() if held]
-        short = limits.short_of(mine, taken)
-        if short is not None:
-            sharing = {
-                key: holding
-                for device, held in counted.items()
-                if short in limits.consumed.get(device.device, ())
-                for key, holding in held.items()
-            }
-            others = _others(sharing, own)
-            if others:
-                return Clash(f"counter {short[1]} of {short[0]} in pool {pool}", others)
+        held = {device.device: _among(found, own, among) for device, found in in_pool.items()}
+        for excess in limits.excesses(own, held):
+            if excess.others:
+                return Clash(_named(pool, excess), excess.others)
     return None
 
 
@@ -84,17 +69,21 @@ def gives_way(state: ClusterState, claim: ResourceClaim, in_use: InUse) -> Clash
     return clash(state, claim, before)
 
 
-def _among(held: Held, own: str, among: Container[str] | None) -> Held:
-    return {
-        (holder, share): holding
-        for (holder, share), holding in held.items()
-        if holder == own or (holder in among if among is not None else not is_promise(holder))
-    }
+def _among(held: Held, own: str, among: Container[str] | None) -> dict[str, list[Holding]]:
+    """What the claim and these others hold, by holder."""
+    found: dict[str, list[Holding]] = {}
+    for (holder, _), holding in held.items():
+        if holder == own or (holder in among if among is not None else not is_promise(holder)):
+            found.setdefault(holder, []).append(holding)
+    return found
 
 
 def _holds(held: Held, own: str) -> bool:
     return any(holder == own for holder, _ in held)
 
 
-def _others(held: Held, own: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(holder for holder, _ in held if holder != own))
+def _named(pool: PoolId, excess: Excess[str]) -> str:
+    if excess.counter is not None:
+        return f"counter {excess.counter[1]} of {excess.counter[0]} in pool {pool}"
+    of = f"{excess.capacity} of device" if excess.capacity else "device"
+    return f"{of} {pool}/{excess.device}"

@@ -9,8 +9,10 @@ from drayman.api.pods import is_active
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 """For pods that name none."""
-SERVED: Final = frozenset({DEFAULT_SCHEDULER, "drayman"})
-"""The names that Drayman's scheduler serves unless configured otherwise."""
+OWN_SCHEDULER: Final = "drayman"
+"""For pods that name Drayman's scheduler, where another is the default."""
+SERVED: Final = frozenset({DEFAULT_SCHEDULER, OWN_SCHEDULER})
+"""The names that the scheduler of `drayman up` serves unless configured otherwise."""
 
 
 def scheduler_of(pod: Pod) -> str:

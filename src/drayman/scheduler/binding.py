@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import partial
 from typing import Final, Protocol
 
 from drayman.api.resource import ResourceClaim
@@ -42,6 +43,9 @@ MOST_WRITES: Final = 256
 """Writes of one transaction: those of a round of pods with a claim or two each. Pods with hundreds of claims do not share one."""
 CONCURRENT: Final = 32
 """Pods that are bound at the same time where there are no transactions."""
+
+
+_Work = Callable[[], Coroutine[None, None, None]]
 
 
 class Listener(Protocol):
@@ -89,14 +93,24 @@ class Binder:
 
     async def bind(self, batch: Sequence[Placement]) -> None:
         """Carry out decisions that were made together. In any case, each is bound, waits, or is taken back."""
+        await self._survive(batch, lambda: self._carry_out(batch))
+
+    async def _carry_out(self, batch: Sequence[Placement]) -> None:
+        groups = _sharing(batch)
+        if self._client.transactional:
+            await self._together(groups)
+            return
+        one_by_one = (
+            self._survive(group, partial(self._one_at_its_time, group)) for group in groups
+        )
+        await asyncio.gather(*one_by_one)
+
+    async def _survive(self, batch: Sequence[Placement], work: _Work) -> None:
+        """Take decisions back that a bug has left open: their pods must be tried again. Informers will show what was written anyway."""
         try:
-            if self._client.transactional:
-                await self._together(_sharing(batch))
-            else:
-                await asyncio.gather(*(self._one_at_its_time(group) for group in _sharing(batch)))
+            await work()
         except Exception:
-            # A bug must not leave pods that are never tried again. Informers will show what was written anyway.
-            _log.exception("a round of %d pods failed", len(batch))
+            _log.exception("binding failed for %d pods", len(batch))
             for item in batch:
                 self._allocated.pop(item.uid, None)
                 if self._listener.is_under_way(item.uid) and not self.is_waiting(item.uid):
@@ -236,10 +250,10 @@ class Binder:
         is_ready, failure = waiting.outcome(self._state, self._clock())
         if failure:
             del self._waiting[uid]
-            self._spawn(self._unreserve(waiting.placement, failure))
+            self._spawn(waiting.placement, lambda: self._unreserve(waiting.placement, failure))
         elif is_ready:
             del self._waiting[uid]
-            self._spawn(self._bind_ready(waiting.placement))
+            self._spawn(waiting.placement, lambda: self._bind_ready(waiting.placement))
 
     def pod_gone(self, uid: str) -> None:
         """The pod was deleted, or bound by another scheduler: stop waiting for its devices and volumes."""
@@ -278,8 +292,8 @@ class Binder:
         self._undo(placement)
         self._listener.failed(placement, why)
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(work)
+    def _spawn(self, placement: Placement, work: _Work) -> None:
+        task = asyncio.create_task(self._survive([placement], work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

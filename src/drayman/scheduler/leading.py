@@ -1,35 +1,38 @@
-"""A scheduler at work only while it leads: of all that serve the same `schedulerName`, one places its pods.
+"""A scheduler at work only where it leads: of all that serve the same `schedulerName`, one places its pods.
 
-Each name has a lease of its own. Schedulers that have no name in common do not share one: both work, on different pods, and may decide to
-give the same device to two claims. That is settled where claims are written.
+Each name has a lease of its own, and a scheduler serves those of its names whose leases it holds. So two may work at the same time, on
+different pods, and may decide to give the same device to two claims. That is settled where claims are written.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
 from drayman.cluster.client import Client
 from drayman.cluster.errors import LeadershipLostError
-from drayman.cluster.leading import Election, LeaderElector, Report
+from drayman.cluster.leading import Election, LeaderElector
+from drayman.placement.schedulers import OWN_SCHEDULER
 
 _log: Final = logging.getLogger(__name__)
 
 LEASE_NAMESPACE: Final = "kube-system"
 _LEASE: Final = "drayman-scheduler"
-_OWN_NAME: Final = "drayman"
+
+Report = Callable[[Mapping[str, str]], None]
+"""Is called with who serves each `schedulerName`; empty for none, as far as is known."""
 
 
 def lease_of(name: str) -> str:
     """The lease of the schedulers that serve a `schedulerName`."""
-    return _LEASE if name == _OWN_NAME else f"{_LEASE}-{name}"
+    return _LEASE if name == OWN_SCHEDULER else f"{_LEASE}-{name}"
 
 
-def election(names: Iterable[str], identity: str) -> Election:
+def _election(names: Iterable[str], identity: str) -> Election:
     """Among all schedulers that serve one of these names."""
-    leases = tuple(lease_of(name) for name in sorted(names))
+    leases = tuple(lease_of(name) for name in names)
     return Election(names=leases, namespace=LEASE_NAMESPACE, identity=identity)
 
 
@@ -42,17 +45,25 @@ class _Work(Protocol):
 
 
 class Candidate:
-    """Schedules whenever it leads, and stands by otherwise."""
+    """Schedules the pods of those names for which it leads, and stands by for the others."""
 
     def __init__(
-        self, client: Client, election: Election, make: Callable[[], _Work], report: Report
+        self,
+        client: Client,
+        names: Iterable[str],
+        identity: str,
+        make: Callable[[frozenset[str]], _Work],
+        report: Report,
     ) -> None:
-        """`make` makes the scheduler for one term; it looks at the cluster from scratch, since others may have been at work before."""
-        self._elector = LeaderElector(client, election, report=self._reported)
-        self._identity = election.identity
+        """`make` makes the scheduler of some names for one term; it looks at the cluster from scratch, since others may have been at work
+        before."""
+        self._names = tuple(sorted(names))
+        self._elector = LeaderElector(
+            client, _election(self._names, identity), report=self._reported
+        )
         self._make = make
         self._report = report
-        self._leader: str | None = None
+        self._leaders: dict[str, str] | None = None
         self._is_decided = asyncio.Event()
 
     async def decided(self) -> None:
@@ -63,19 +74,24 @@ class Candidate:
         """Until cancelled."""
         while True:
             try:
-                await self._elector.lead(self._work)
+                await self.lead()
             except LeadershipLostError as error:
                 _log.warning("the scheduler stands by: %s", error)
 
-    async def _work(self) -> None:
-        scheduler = self._make()
+    async def lead(self) -> None:
+        """Waits until it leads, and schedules. Raises LeadershipLostError when it no longer leads for any name."""
+        await self._elector.lead(self._work)
+
+    async def _work(self, leases: frozenset[str]) -> None:
+        scheduler = self._make(frozenset(n for n in self._names if lease_of(n) in leases))
         scheduler.follow()
         self._is_decided.set()
         await scheduler.run()
 
-    def _reported(self, leader: str) -> None:
-        if leader != self._identity:
+    def _reported(self, holders: Mapping[str, str]) -> None:
+        if not self._elector.held:
             self._is_decided.set()
-        if leader != self._leader:
-            self._leader = leader
-            self._report(leader)
+        leaders = {name: holders[lease_of(name)] for name in self._names}
+        if leaders != self._leaders:
+            self._leaders = leaders
+            self._report(leaders)

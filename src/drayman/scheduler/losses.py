@@ -2,14 +2,14 @@
 
 A pod that ends and the claim that it leaves are two watches, and the second may be shown before the first. So a loss is reported when it
 still is one a moment later. The condition is what the next scheduler knows of it (`placement.lost_claims`), so it is written until the
-server accepts it, or the pod is gone.
+pod is shown with it, or is gone.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from drayman.api.core import Pod
@@ -23,7 +23,7 @@ from drayman.cluster.options import WriteOptions
 from drayman.cluster.patches import pod_condition_patch
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import PODS
-from drayman.placement.lost_claims import CONDITION, LostClaim, lost_claims_of, message_of
+from drayman.placement.lost_claims import CONDITION, LostClaim, Users, lost_claims_of, message_of
 from drayman.placement.state import ClusterState
 from drayman.scheduler.tally import Tally
 from drayman.scheduler.writes import MANAGER
@@ -53,77 +53,99 @@ class Losses:
         self._recorder = recorder
         self._tally = tally
         self._clock = clock
-        self._tasks: dict[str, asyncio.Task[None]] = {}  # by holder
+        self._noticed: dict[str, tuple[Users, float]] = {}  # by holder, with when that was
+        self._counted: set[str] = set()  # holders
+        self._writers: dict[str, asyncio.Task[None]] = {}  # by uid of the pod
 
     def notice(self, _: Notice[ResourceClaim]) -> None:
-        """Look whether a change has taken a claim from a pod."""
-        for users in self._state.lost_claims():
-            holder = users.claim.holder
-            if holder not in self._tasks:
-                task = asyncio.create_task(self._report(users.claim), name=f"claim {holder}")
-                self._tasks[holder] = task
-        if len(self._tasks) > sum(1 for _ in self._state.lost_claims()):
-            self._forget()
+        """Look whether a change has taken a claim from a pod, or more from one that had lost it before."""
+        now = asyncio.get_running_loop().time()
+        lost = {users.claim.holder: users for users in self._state.lost_claims()}
+        for holder, users in lost.items():
+            if holder not in self._noticed or self._noticed[holder][0] != users:
+                self._noticed[holder] = (users, now)
+                for uid in users.pods:
+                    self._begin(uid)
+        if len(self._noticed) > len(lost):  # those that are over may happen again
+            self._noticed = {holder: self._noticed[holder] for holder in lost}
+            self._counted &= lost.keys()
 
     async def stop(self) -> None:
-        tasks = tuple(self._tasks.values())
-        self._tasks.clear()
+        tasks = tuple(self._writers.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _forget(self) -> None:
-        """Losses that are over: they may happen again."""
-        for holder, task in tuple(self._tasks.items()):
-            if task.done() and self._state.lost_claim(holder) is None:
-                del self._tasks[holder]
+    def _begin(self, uid: str) -> None:
+        """Each pod has one writer, so that no loss overwrites another."""
+        if uid not in self._writers:
+            self._writers[uid] = asyncio.create_task(self._write(uid), name=f"losses of {uid}")
 
-    async def _report(self, lost: LostClaim) -> None:
-        await asyncio.sleep(PATIENCE_S)
-        users = self._state.lost_claim(lost.holder)
-        if users is None:
-            return
-        found = [pod for pod in self._pods if pod.metadata.uid in users.pods]
-        new = [pod for pod in found if lost not in lost_claims_of(pod)]
-        if not new:
-            return  # reported by an earlier scheduler
-        self._tally.claims_lost += 1
-        _log.error("%s", lost)
-        for pod in new:
-            note = f"{lost}; they stay with the pod until it has ended"
+    async def _write(self, uid: str) -> None:
+        """Report the losses of a pod, until its condition shows all of them or it is gone."""
+        reported: list[LostClaim] = []
+        try:
+            await asyncio.sleep(PATIENCE_S)
+            pod = next((pod for pod in self._pods if pod.metadata.uid == uid), None)
+            while pod is not None and pod.metadata.uid == uid:
+                shown = lost_claims_of(pod)
+                lost = [users.claim for users in self._state.lost_claims() if uid in users.pods]
+                new = [each for each in lost if not _is_among(shown, each)]
+                if not new:
+                    return
+                due = [each for each in new if self._is_certain(each)]
+                if due:
+                    self._report(pod, [each for each in due if each not in reported])
+                    reported = due
+                    await self._patch(
+                        pod, [each for each in lost if each in due or each not in new]
+                    )
+                await asyncio.sleep(_PAUSE_S)
+                pod = self._pods.get(pod.metadata.name, pod.metadata.namespace)
+        except Exception:
+            _log.exception("the losses of pod %s are not reported", uid)
+        finally:
+            del self._writers[uid]
+
+    def _is_certain(self, lost: LostClaim) -> bool:
+        noticed = self._noticed.get(lost.holder)
+        now = asyncio.get_running_loop().time()
+        return noticed is not None and now - noticed[1] >= PATIENCE_S
+
+    def _report(self, pod: Pod, lost: Iterable[LostClaim]) -> None:
+        for each in lost:
+            if each.holder not in self._counted:
+                self._counted.add(each.holder)
+                self._tally.claims_lost += 1
+            _log.error("%s", each)
+            note = f"{each}; they stay with the pod until it has ended"
             self._recorder.record(Reference.to(PODS, pod), "Warning", REASON, note, "Scheduling")
-            await self._write(pod, lost)
 
-    async def _write(self, pod: Pod, lost: LostClaim) -> None:
+    async def _patch(self, pod: Pod, lost: Iterable[LostClaim]) -> None:
+        """Unless the pod has changed meanwhile: another scheduler may have reported more."""
         metadata = pod.metadata
-        while True:
-            latest = self._pods.get(metadata.name, metadata.namespace)
-            if latest is None or latest.metadata.uid != metadata.uid:
-                return
-            known = lost_claims_of(latest)
-            if lost in known:
-                return
-            condition = {
-                "type": CONDITION,
-                "status": "True",
-                "reason": REASON,
-                "message": message_of((*known, lost)),
-                "lastTransitionTime": timestamp_at(self._clock()),
-            }
-            try:
-                await self._client.patch(
-                    PODS,
-                    metadata.name,
-                    pod_condition_patch(metadata.uid, condition),
-                    metadata.namespace,
-                    subresource="status",
-                    options=WriteOptions(field_manager=MANAGER),
-                )
-            except (NotFoundError, ConflictError) as error:
-                _log.info("pod %s: %s", metadata.name, error)
-                return
-            except ClusterError as error:
-                _log.warning("pod %s: %s", metadata.name, error)
-            else:
-                return
-            await asyncio.sleep(_PAUSE_S)
+        condition = {
+            "type": CONDITION,
+            "status": "True",
+            "reason": REASON,
+            "message": message_of(lost),
+            "lastTransitionTime": timestamp_at(self._clock()),
+        }
+        try:
+            await self._client.patch(
+                PODS,
+                metadata.name,
+                pod_condition_patch(metadata.uid, condition, version=metadata.resource_version),
+                metadata.namespace,
+                subresource="status",
+                options=WriteOptions(field_manager=MANAGER),
+            )
+        except (NotFoundError, ConflictError) as error:
+            _log.info("pod %s: %s", metadata.name, error)
+        except ClusterError as error:
+            _log.warning("pod %s: %s", metadata.name, error)
+
+
+def _is_among(shown: Iterable[LostClaim], lost: LostClaim) -> bool:
+    """Whether a claim is reported with all devices of which it was lost."""
+    return any(one.holder == lost.holder and one.joined_with(lost) == one for one in shown)

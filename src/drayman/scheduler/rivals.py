@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from drayman.api.core import Pod
-from drayman.api.pods import group_key, has_claims, is_finished
 from drayman.api.resource import ResourceClaim
 from drayman.cluster.client import Client
 from drayman.cluster.event_buffer import Reference
@@ -24,7 +23,7 @@ from drayman.cluster.informer import Informer, Notice
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import PODS, RESOURCE_CLAIMS
 from drayman.inventory.ledger import holder_of
-from drayman.placement.claims import resource_of, without_devices
+from drayman.placement.claims import resource_of, runs_with, without_devices
 from drayman.placement.decision.placements import Placement
 from drayman.placement.rivals import Clash, clash, gives_way
 from drayman.placement.state import ClusterState
@@ -147,17 +146,9 @@ class Rivals:
         """The pods with a node that a claim is reserved for, as the server shows them."""
         namespace = claim.metadata.namespace
         for consumer in claim.status.reserved_for:
-            if resource_of(consumer) == "podgroups":
-                yield from (pod for pod in self._pods if _is_in(pod, namespace, consumer.name))
-                continue
-            pod = self._pods.get(consumer.name, namespace)
-            if pod is not None and pod.metadata.uid == consumer.uid and _runs(pod):
-                yield pod
-
-
-def _runs(pod: Pod) -> bool:
-    return bool(pod.spec.node_name) and not is_finished(pod)
-
-
-def _is_in(pod: Pod, namespace: str, group: str) -> bool:
-    return group_key(pod) == (namespace, group) and has_claims(pod) and _runs(pod)
+            if resource_of(consumer) == "pods":
+                found = self._pods.get(consumer.name, namespace)
+                pods: Iterable[Pod] = () if found is None else (found,)
+            else:
+                pods = self._pods
+            yield from (pod for pod in pods if runs_with(pod, namespace, consumer))

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from drayman.allocator import Policy
@@ -75,6 +75,8 @@ class SchedulerOptions:
 
     names: frozenset[str] = SERVED
     """The schedulerName of pods it cares for."""
+    left: frozenset[str] = frozenset()
+    """Names that another scheduler serves at the moment."""
     policy: Policy = Policy.BEST
     alone: bool = False
     """Whether no other scheduler is known: that is then reported for pods that name another one."""
@@ -86,6 +88,10 @@ class SchedulerOptions:
     first_backoff_s: float = FIRST_BACKOFF_S
     longest_backoff_s: float = LONGEST_BACKOFF_S
     features: Features = field(default_factory=Features)
+
+    def limited_to(self, names: frozenset[str]) -> SchedulerOptions:
+        """For some of the names, while the others are left to another scheduler."""
+        return replace(self, names=names, left=self.names - names)
 
 
 class Scheduler:
@@ -142,7 +148,9 @@ class Scheduler:
         self._evictor = Evictor(client, self._recorder, self._nominations, self._hold_back)
         self._follower = self._new_follower()
         self._unserved = UnservedPods(
-            self._recorder, self._options.names, self._options.unserved_after_s
+            self._recorder,
+            self._options.names | self._options.left,
+            self._options.unserved_after_s,
         )
 
     def _new_preemptor(self) -> Preemptor:

@@ -132,6 +132,28 @@ async def test_partitions_add_up_to_the_counters_of_their_pool() -> None:
         assert (await here.allocate("c", result("half")))[0] == 200
 
 
+async def test_a_refusal_names_only_claims_that_draw_from_the_counter() -> None:
+    """Not those of another card in the pool, nor of devices that draw from no counter: freeing those would not help."""
+
+    def partition(name: str, card: str) -> dict[str, Any]:
+        consumed = {"counterSet": card, "counters": {"memory": {"value": "4Gi"}}}
+        return {"name": name, "consumesCounters": [consumed]}
+
+    async with guarded("a", "b", "c", "d") as here:
+        counters = [
+            {"name": card, "counters": {"memory": {"value": "6Gi"}}} for card in ("one", "two")
+        ]
+        await here.publish(sharedCounters=counters, slices=2)
+        parts = [partition("a", "one"), partition("b", "two"), partition("d", "one")]
+        await here.publish(*parts, {"name": "c"}, slices=2)
+        for name in ("a", "b", "c"):
+            assert (await here.allocate(name, result(name)))[0] == 200
+        why = f"counter memory of one in pool {DRIVER}/p does not suffice beside ResourceClaim default/a"
+        assert await here.allocate("d", result("d")) == refusal("d", why)
+        _, answer = await here.send("PATCH", f"{CLAIMS}/d/status", status(result("d")), MERGE)
+        assert [cause["message"] for cause in answer["details"]["causes"]] == ["default/a"]
+
+
 async def test_counters_that_have_shrunk_concern_only_what_draws_from_them() -> None:
     """A card that has become smaller than what is in use of it does not keep partitions of another from being given away."""
 

@@ -160,13 +160,17 @@ def test_an_instance_without_any_scheduler_at_work_is_not_ready(tmp_path: Path) 
     folder.prepare()
     begun = Start(folder, Record(1, "https://127.0.0.1:1", "config", "now", False))
     assert begun.scheduler_problem() is None
-    begun.scheduled_by("drayman-up")
+    begun.scheduled_by({"a": "drayman-up", "b": "drayman-up"})
     begun.finish()
     recorded = json.loads((tmp_path / "instance.json").read_bytes())
     assert (recorded["scheduler"], begun.scheduler_problem()) == ("the embedded one", None)
-    begun.scheduled_by("")
-    assert begun.scheduler_problem() == "no scheduler holds the lease"
-    begun.scheduled_by("host_1")
+    begun.scheduled_by({"a": "", "b": ""})
+    assert begun.scheduler_problem() == "no scheduler holds the lease of a, b"
+    begun.scheduled_by({"a": "", "b": "host_1"})
+    recorded = json.loads((tmp_path / "instance.json").read_bytes())
+    assert recorded["scheduler"] == "a: none; b: host_1"
+    assert begun.scheduler_problem() == "no scheduler holds the lease of a"
+    begun.scheduled_by({"a": "host_1", "b": "host_1"})
     recorded = json.loads((tmp_path / "instance.json").read_bytes())
     assert recorded["scheduler"] == "host_1 (the embedded one stands by)"
     assert begun.scheduler_problem() is None

@@ -232,20 +232,20 @@ async def test_one_candidate_leads_and_then_the_next(open_cluster: Open) -> None
                 ),
             )
 
-        async def first() -> None:
+        async def first(_: object) -> None:
             log.append("first begins")
             working.set()
             await finish.wait()
             log.append("first ends")
 
-        async def second() -> None:
+        async def second(_: object) -> None:
             log.append("second")
 
         leading = asyncio.create_task(elector("one").lead(first))
         await working.wait()
         waiting = elector("two")
         candidate = asyncio.create_task(waiting.lead(second))
-        while waiting.holder != "one":
+        while waiting.holders["lead"] != "one":
             await asyncio.sleep(0.01)
         finish.set()
         await asyncio.gather(leading, candidate)

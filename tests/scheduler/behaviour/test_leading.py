@@ -10,10 +10,10 @@ from pathlib import Path
 from controllers.world import eventually
 from drayman.apiserver.instance import Folder, Instance, Options, start
 from drayman.apiserver.instance.control_plane import SCHEDULER, ControlPlane
-from drayman.cluster import HttpClient, Informers, LeaderElector
+from drayman.cluster import HttpClient, Informers
 from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import LEASES, JsonObject
-from drayman.scheduler.leading import LEASE_NAMESPACE, election, lease_of
+from drayman.scheduler.leading import LEASE_NAMESPACE, Candidate, lease_of
 from drayman.scheduler.running import Scheduler, SchedulerOptions
 from scheduler.behaviour.stage import Stage
 
@@ -35,9 +35,9 @@ async def lease(stage: Stage, name: str = "drayman") -> JsonObject:
     return dict(found["spec"])
 
 
-def master(instance: Instance) -> float | None:
+def master(instance: Instance, name: str = "drayman") -> float | None:
     registry = instance.server.metrics.registry
-    labels = {"name": lease_of("drayman")}
+    labels = {"name": lease_of(name)}
     return registry.get_sample_value("leader_election_master_status", labels)
 
 
@@ -79,27 +79,31 @@ async def test_an_instance_that_was_killed_has_its_leases_back_at_once(tmp_path:
 async def test_a_scheduler_that_lost_a_lease_stands_by_until_it_has_it_again(
     tmp_path: Path,
 ) -> None:
-    """No pod is placed meanwhile, claims are still made from templates, and then everything goes on."""
+    """Meanwhile claims of its pods are still made from templates, and pods of the other name are placed."""
     async with instance_of(tmp_path, durable=False) as (instance, stage):
-        await stage.node("node-a", "gpu-0", "gpu-1")
+        await stage.node("node-a", "gpu-0", "gpu-1", "gpu-2")
         await stage.device_class()
         await stage.make_template("t")
-        await stage.start_pod("first", {"name": "gpu", "resourceClaimTemplateName": "t"})
+        gpu = {"name": "gpu", "resourceClaimTemplateName": "t"}
+        await stage.start_pod("first", gpu, schedulerName="drayman")
         await stage.bound("first")
+        assert [master(instance, name) for name in NAMES] == [1.0, 1.0]
         await hold(stage, "drayman", "other-host_1")
 
         async def scheduler() -> str:
             return instance.started.scheduler
 
-        assert master(instance) == 1.0
         await eventually(
-            scheduler, lambda said: said == "other-host_1 (the embedded one stands by)"
+            scheduler,
+            lambda said: said == "default-scheduler: the embedded one; drayman: other-host_1",
         )
-        assert (master(instance), instance.started.scheduler_problem()) == (0.0, None)
-        assert (await lease(stage, "default-scheduler"))["holderIdentity"] == ""
-        await stage.start_pod("second", {"name": "gpu", "resourceClaimTemplateName": "t"})
+        assert [master(instance, name) for name in NAMES] == [1.0, 0.0]
+        assert instance.started.scheduler_problem() is None
+        await stage.start_pod("second", gpu, schedulerName="drayman")
         claim = await stage.claim_of("second")
         assert claim.status.allocation is None
+        await stage.start_pod("without-a-name", gpu)
+        await stage.bound("without-a-name")
         assert not (await stage.until_pod("second", lambda _: True)).spec.node_name
         await hold(stage, "drayman", "")
         await stage.bound("second")
@@ -107,38 +111,51 @@ async def test_a_scheduler_that_lost_a_lease_stands_by_until_it_has_it_again(
         assert (await lease(stage))["holderIdentity"] == SCHEDULER
 
 
-async def test_of_two_schedulers_of_one_name_one_is_at_work(tmp_path: Path) -> None:
-    """The second, over HTTP, stands by as long as the first leads. One of another name works at the same time."""
-    async with instance_of(tmp_path, durable=False) as (instance, stage):
-        at_work: list[str] = []
-
-        async def compete(*names: str) -> None:
-            async def work() -> None:
-                at_work.extend(names)
-                informers = Informers(client)
-                options = SchedulerOptions(names=frozenset(names))
-                try:
-                    await Scheduler(client, informers, options).run()
-                finally:
-                    await informers.stop()
-
-            async with HttpClient.from_environment(instance.kubeconfig) as client:
-                terms = election(names, f"host_{'_'.join(names)}")
-                await LeaderElector(client, terms, report=seen.append).lead(work)
-
-        seen: list[str] = []
-        same = asyncio.create_task(compete("drayman"))
-        other = asyncio.create_task(compete("other"))
+async def test_an_instance_that_finds_a_lease_taken_serves_the_other_name(tmp_path: Path) -> None:
+    """Pods without a `schedulerName` are placed though `drayman scheduler` has the lease of its own name."""
+    async with instance_of(tmp_path, control_plane=None) as (_, stage):
+        spec = {"holderIdentity": "host_1", "leaseDurationSeconds": 3600}
+        body = {"metadata": {"name": lease_of("drayman")}, "spec": spec}
+        await stage.client.create(LEASES, body, LEASE_NAMESPACE)
+    async with instance_of(tmp_path) as (instance, stage):
         await stage.node("node-a")
-        await stage.start_pod("theirs", schedulerName="other")
-        await stage.bound("theirs")
-        await stage.start_pod("ours", schedulerName="drayman")
-        await stage.bound("ours")
-        assert at_work == ["other"]
-        assert SCHEDULER in seen
-        for task in (same, other):
-            task.cancel()
-        await asyncio.wait((same, other))
+        await stage.start_pod("p")
+        await stage.bound("p")
+        assert (await lease(stage))["holderIdentity"] == "host_1"
+        assert instance.started.leaders == {"default-scheduler": SCHEDULER, "drayman": "host_1"}
+
+
+async def test_of_two_schedulers_of_one_name_one_is_at_work(tmp_path: Path) -> None:
+    """The second, over HTTP, stands by as long as the first leads. For another name it works at the same time."""
+    async with instance_of(tmp_path, durable=False) as (instance, stage):
+        at_work: list[frozenset[str]] = []
+        seen: list[str] = []
+
+        async with HttpClient.from_environment(instance.kubeconfig) as client:
+            informers = Informers(client)
+
+            def make(names: frozenset[str]) -> Scheduler:
+                at_work.append(names)
+                return Scheduler(client, informers, SchedulerOptions(names=names))
+
+            candidate = Candidate(
+                client,
+                ("drayman", "other"),
+                "host_1",
+                make,
+                lambda leaders: seen.append(leaders["drayman"]),
+            )
+            running = asyncio.create_task(candidate.run())
+            await stage.node("node-a")
+            await stage.start_pod("theirs", schedulerName="other")
+            await stage.bound("theirs")
+            await stage.start_pod("ours", schedulerName="drayman")
+            await stage.bound("ours")
+            assert at_work == [frozenset({"other"})]
+            assert seen[-1] == SCHEDULER
+            running.cancel()
+            await asyncio.wait((running,))
+            await informers.stop()
 
 
 def test_an_instance_without_a_scheduler_says_nothing_about_one(tmp_path: Path) -> None:

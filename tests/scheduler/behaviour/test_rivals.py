@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from controllers.world import CLAIM_VALUES
 from drayman.apiserver.instance import Folder, Options, start
+from drayman.apiserver.instance.scheduler_metrics import SchedulerMetrics
 from drayman.cluster import HttpClient
 from drayman.cluster.resources import RESOURCE_CLAIMS
+from drayman.scheduler.tally import Tally
 from scheduler.behaviour.beside import holders, scheduling, served
 from scheduler.behaviour.stage import Stage, devices_of, from_template
 
@@ -198,3 +201,11 @@ async def test_after_a_storm_no_device_has_two_holders(tmp_path: Path, guard: bo
             assert len(found) == len(names)
             assert all(len(claims) == 1 for claims in found.values())
             assert (one.tally.held_twice, two.tally.held_twice) == (0, 0)
+
+
+def test_allocations_that_were_taken_back_are_in_the_metrics() -> None:
+    """An operator sees from them that two schedulers compete."""
+    registry = CollectorRegistry()
+    registry.register(SchedulerMetrics(Tally(taken_back=2), dict))
+    name = "drayman_scheduler_allocations_taken_back_total"
+    assert registry.get_sample_value(name) == 2.0

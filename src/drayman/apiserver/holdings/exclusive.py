@@ -12,7 +12,7 @@ write that was decided and then failed on disk does no harm.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from drayman.api.resource import ResourceClaim
@@ -23,7 +23,7 @@ from drayman.cluster.embedded.store import Store
 from drayman.cluster.resources import RESOURCE_CLAIMS, RESOURCE_SLICES
 from drayman.inventory.identity import DeviceId, PoolId
 from drayman.inventory.ledger import Holding, holdings_of
-from drayman.inventory.limits import PoolLimits
+from drayman.inventory.limits import Excess, PoolLimits
 from drayman.inventory.pool import newest_slices
 
 CLAIMS: Final = "resourceclaims.resource.k8s.io"
@@ -67,51 +67,22 @@ class ExclusiveDevices:
     # --- What a claim may have -----------------------------------------------------------------
 
     def _check_claim(self, event: Event, decided: Mapping[Key, Stored | None]) -> None:
-        taken: dict[DeviceId, list[Holding]] = {}
+        taken: dict[PoolId, dict[DeviceId, list[Holding]]] = {}
         for holding in _holdings(event.stored):
-            if holding.device in self._claims.get(holding.device.pool_id, {}):
-                taken.setdefault(holding.device, []).append(holding)
-        for device, holdings in taken.items():
-            others = self._others(device, event.key, decided)
-            self._check_device(event.key, device, holdings, others)
-        for pool in {device.pool_id for device in taken}:
-            self._check_counters(event.key, pool, set(taken), decided)
-
-    def _check_device(
-        self, key: Key, device: DeviceId, own: list[Holding], others: dict[Key, list[Holding]]
-    ) -> None:
-        if len(own) == 1 and not others:
-            return
-        every = [*own, *(holding for held in others.values() for holding in held)]
-        exceeded = self._limits_of(device.pool_id).exceeded(device.device, every)
-        if exceeded is None:
-            return
-        held = _named(others, key)
-        if exceeded:
-            why = f"device {device} has not that much {exceeded} left beside {held}"
-        else:
-            why = f"device {device} is allocated to {held}"
-        raise RefusedError(key, why, others)
-
-    def _check_counters(
-        self, key: Key, pool: PoolId, own: set[DeviceId], decided: Mapping[Key, Stored | None]
-    ) -> None:
-        limits = self._limits_of(pool)
-        drawing = [device.device for device in own if device.pool_id == pool]
-        if not any(device in limits.consumed for device in drawing):
-            return
-        held: list[str] = []
-        holders: dict[Key, list[Holding]] = {}
-        for device in self._claims.get(pool, {}):
-            others = self._others(device, key, decided)
-            if device in own or others:
-                holders |= others
-                held.append(device.device)
-        short = limits.short_of(drawing, held)
-        if short is not None:
-            what = f"counter {short[1]} of {short[0]} in pool {pool}"
-            why = f"{what} does not suffice beside {_named(holders, key)}"
-            raise RefusedError(key, why, holders)
+            pool = holding.device.pool_id
+            if holding.device in self._claims.get(pool, {}):
+                taken.setdefault(pool, {}).setdefault(holding.device, []).append(holding)
+        for pool, own in taken.items():
+            limits = self._limits_of(pool)
+            draws = any(device.device in limits.consumed for device in own)
+            held: dict[str, Mapping[Key, list[Holding]]] = {}
+            for device in self._claims[pool] if draws else own:
+                others = self._others(device, event.key, decided)
+                held[device.device] = (
+                    {event.key: own[device], **others} if device in own else others
+                )
+            for excess in limits.excesses(event.key, held):
+                raise RefusedError(event.key, _why(pool, excess, event.key), excess.others)
 
     def _others(
         self, device: DeviceId, key: Key, decided: Mapping[Key, Stored | None]
@@ -195,7 +166,16 @@ def _pool_of(stored: Stored) -> PoolId:
     return PoolId(spec.driver, spec.pool.name)
 
 
-def _named(holders: Mapping[Key, object], key: Key) -> str:
-    """The claims that hold something; the one that is written itself if there are no others."""
-    found: Iterator[Key] = iter(sorted(holders)) if holders else iter((key,))
-    return "ResourceClaim " + ", ".join(f"{one.namespace}/{one.name}" for one in found)
+def _why(pool: PoolId, excess: Excess[Key], key: Key) -> str:
+    """Names the claims that hold something; the one that is written itself if there are no others."""
+    found = sorted(excess.others) or [key]
+    holders = "ResourceClaim " + ", ".join(f"{one.namespace}/{one.name}" for one in found)
+    if excess.counter is not None:
+        counter_set, counter = excess.counter
+        return (
+            f"counter {counter} of {counter_set} in pool {pool} does not suffice beside {holders}"
+        )
+    device = f"device {pool}/{excess.device}"
+    if excess.capacity:
+        return f"{device} has not that much {excess.capacity} left beside {holders}"
+    return f"{device} is allocated to {holders}"

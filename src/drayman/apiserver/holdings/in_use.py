@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator
 
 from drayman.api.codec import convert
 from drayman.api.core import Pod
-from drayman.api.pods import group_key, has_claims, is_finished
+from drayman.api.resource import ResourceClaimConsumerReference
 from drayman.apiserver.holdings.exclusive import CLAIMS
 from drayman.apiserver.kinds.reading import at, items_at
 from drayman.apiserver.protocol.errors import forbidden
 from drayman.apiserver.served.strategy import Context, Object
 from drayman.apiserver.verbs.admission import AdmissionPlugin, Admitted
-from drayman.placement.claims import FINALIZER
+from drayman.placement.claims import FINALIZER, resource_of, runs_with
 
 
 class ClaimsInUse(AdmissionPlugin):
@@ -56,19 +56,13 @@ def _is_protected(claim: Object) -> bool:
 
 def _users(consumer: Object, namespace: str, context: Context) -> Iterator[Pod]:
     """The pods of a consumer that run, as far as is known."""
-    if consumer.get("resource") == "pods":
-        found = context.objects.get("pods", namespace, consumer.get("name", ""))
+    reference = convert(ResourceClaimConsumerReference, consumer)
+    if resource_of(reference) == "pods":
+        found = context.objects.get("pods", namespace, reference.name)
         pods = [] if found is None else [found]
     else:
         pods = context.objects.list("pods", namespace)
     for obj in pods:
         pod = convert(Pod, obj)
-        if pod.spec.node_name and not is_finished(pod) and _belongs(pod, consumer):
+        if runs_with(pod, namespace, reference):
             yield pod
-
-
-def _belongs(pod: Pod, consumer: Object) -> bool:
-    if consumer.get("resource") == "pods":
-        return bool(pod.metadata.uid == consumer.get("uid"))
-    group = group_key(pod)
-    return group is not None and group[1] == consumer.get("name") and has_claims(pod)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Final
 
 from drayman.apiserver.instance.acceptance import wait_accepted
@@ -24,7 +23,8 @@ from drayman.cluster.turns import Turns
 from drayman.controllers.running import all_controllers, start_controllers
 from drayman.drivers.profiles import HardwareCluster
 from drayman.node import Report, SimulatedNode, SimulatedNodes
-from drayman.scheduler.leading import Candidate, election
+from drayman.scheduler.leading import Candidate
+from drayman.scheduler.leading import Report as SchedulerReport
 from drayman.scheduler.running import Scheduler, SchedulerOptions
 from drayman.scheduler.tally import Tally
 
@@ -55,12 +55,12 @@ async def running(
     core: Core,
     parts: ControlPlane,
     report: Report | None = None,
-    scheduled_by: Callable[[str], None] = lambda _: None,
+    scheduled_by: SchedulerReport = lambda _: None,
     tally: Tally | None = None,
 ) -> AsyncIterator[None]:
     """Runs the parts until the context is left. The context is entered when the hardware is published and the scheduler has seen it.
 
-    `scheduled_by` is called with who schedules whenever that changes: `SCHEDULER` or another holder of the leases; empty for none.
+    `scheduled_by` is called with who serves each `schedulerName` whenever that changes: `SCHEDULER` or another holder of its lease.
     """
     client = InProcessClient(ServerBackend(core))
     async with AsyncExitStack() as end:
@@ -74,9 +74,14 @@ async def running(
         controllers = await start_controllers(client, informers, all_controllers(turns))
         end.push_async_callback(controllers.stop)
         if parts.scheduler is not None:
-            make = partial(Scheduler, client, informers, parts.scheduler, turns=turns, tally=tally)
-            terms = election(parts.scheduler.names, SCHEDULER)
-            candidate = Candidate(client, terms, make, scheduled_by)
+            options = parts.scheduler
+
+            def make(names: frozenset[str]) -> Scheduler:
+                return Scheduler(
+                    client, informers, options.limited_to(names), turns=turns, tally=tally
+                )
+
+            candidate = Candidate(client, options.names, SCHEDULER, make, scheduled_by)
             scheduling = asyncio.create_task(candidate.run(), name="scheduler")
             scheduling.add_done_callback(_report)
             end.push_async_callback(_cancel, scheduling)

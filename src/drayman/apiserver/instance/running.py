@@ -156,7 +156,7 @@ async def _complete(server: ApiServer, options: Options, start: Start, end: Asyn
         end.push_async_callback(aggregation.stop)
         tally, parts = Tally(), options.control_plane
         if parts.scheduler is not None:
-            server.metrics.registry.register(SchedulerMetrics(tally, lambda: start.is_leading))
+            server.metrics.registry.register(SchedulerMetrics(tally, lambda: start.leaders))
             scheduler = replace(parts.scheduler, is_guarded=options.guard_devices)
             parts = replace(parts, scheduler=scheduler)
         await end.enter_async_context(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -24,6 +25,9 @@ _BETWEEN_S: Final = 0.5
 """Time between two progress records: each is a file that is synced to disk."""
 
 
+_LEADERS: Final = {SCHEDULER: "the embedded one", "": "none"}
+
+
 class Start:
     """A start in progress, and later the instance. Raises FolderError if its record cannot be written."""
 
@@ -32,7 +36,7 @@ class Start:
         self._folder = folder
         self._record = record
         self._report = report
-        self._leader: str | None = None
+        self._leaders: Mapping[str, str] = {}
         self._announce()
 
     def advance(self, done: int, total: int) -> None:
@@ -64,18 +68,14 @@ class Start:
         return self._record.scheduler
 
     @property
-    def is_leading(self) -> bool:
-        """Whether the scheduler of this process is at work."""
-        return self._leader == SCHEDULER
+    def leaders(self) -> Mapping[str, str]:
+        """Who schedules the pods of each `schedulerName` that is served here; empty for none."""
+        return self._leaders
 
-    def scheduled_by(self, leader: str) -> None:
-        """Record who holds the leases of the scheduler; empty for none."""
-        self._leader = leader
-        if self.is_leading:
-            said = "the embedded one"
-        else:
-            said = f"{leader} (the embedded one stands by)" if leader else "none"
-        self._record = replace(self._record, scheduler=said)
+    def scheduled_by(self, leaders: Mapping[str, str]) -> None:
+        """Record who schedules the pods of each `schedulerName`."""
+        self._leaders = leaders
+        self._record = replace(self._record, scheduler=_in_words(leaders))
         if not self._record.ready:
             return  # soon announced with the rest
         try:
@@ -85,9 +85,20 @@ class Start:
             _log.warning("%s", error)
 
     def scheduler_problem(self) -> str | None:
-        """What `/readyz` reports if no scheduler is at work, though one is to run here."""
-        return "no scheduler holds the lease" if self._leader == "" else None
+        """What `/readyz` reports if no scheduler is at work for some pods, though one is to run here."""
+        unserved = sorted(name for name, leader in self._leaders.items() if not leader)
+        return f"no scheduler holds the lease of {', '.join(unserved)}" if unserved else None
 
     def problem(self) -> str | None:
         """What `/readyz` reports about it; None once it is complete."""
         return None if self._record.ready else self._record.progress
+
+
+def _in_words(leaders: Mapping[str, str]) -> str:
+    """As in `the embedded one`, or, where it differs, `default-scheduler: the embedded one; drayman: host_1`."""
+    said = {name: _LEADERS.get(leader, leader) for name, leader in leaders.items()}
+    different = set(said.values())
+    if len(different) > 1:
+        return "; ".join(f"{name}: {leader}" for name, leader in sorted(said.items()))
+    leader = next(iter(different), "")
+    return leader if leader in _LEADERS.values() else f"{leader} (the embedded one stands by)"
