@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drayman.apiserver.served.encoding import encode, stored_form, type_prefix
+from drayman.apiserver.served.encoding import encode, encode_yaml, stored_form, type_prefix
 from drayman.apiserver.served.resources import GroupVersionKind
 
 KIND = GroupVersionKind("apps", "v1", "Deployment")
@@ -47,3 +48,12 @@ def test_the_stored_form_is_the_object_with_its_revision(
         **rest,
     }
     assert json.loads(data) == expected
+
+
+def test_lists_in_yaml_are_those_of_the_library() -> None:
+    """Items are written one at a time, with the same result."""
+    items = [{"a": {"b": [1, {"c": None}]}, "t": "x\ny: z"}, {"k": [], "m": {}}, "s", [1, [2]]]
+    for found in ([], items):
+        value = {"kind": "L", "apiVersion": "v1", "items": found, "metadata": {"x": "1"}}
+        expected = yaml.safe_dump(value, default_flow_style=False)
+        assert encode_yaml(value).decode() == expected

@@ -59,6 +59,19 @@ def indented(data: bytes) -> bytes:
 
 
 def encode_yaml(value: Json) -> bytes:
+    items = value.get("items") if isinstance(value, dict) else None
+    if not isinstance(items, list) or not items:
+        return _dumped(value)
+    # One item at a time: of a whole list, millions of small objects would be in memory at once.
+    return b"".join(
+        b"items:\n" + b"".join(_dumped([item]) for item in items)
+        if name == "items"
+        else _dumped({name: value[name]})
+        for name in sorted(value)
+    )
+
+
+def _dumped(value: Json) -> bytes:
     text: str = yaml.safe_dump(value, default_flow_style=False, allow_unicode=True, width=1 << 20)
     return text.encode()
 

@@ -35,7 +35,7 @@ _PATIENCE_S: Final = 60.0
 _LABEL: Final = "starting"
 _POLL_S: Final = 0.05
 _COLLECTOR_THRESHOLDS: Final = (50_000, 20, 100)
-_SWITCH_S: Final = 0.001
+_SWITCH_S: Final = 0.0002
 """How long a thread that works on something large keeps the event loop waiting, each time the event loop has waited for a client."""
 
 _EPILOG: Final = """\b
