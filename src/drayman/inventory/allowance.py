@@ -33,19 +33,29 @@ class UnfinishedError(Exception):
         """What must be done elsewhere before it makes sense to try again; it may be called in any thread."""
 
 
+class Part:
+    """What is worked out within a limit."""
+
+    __slots__ = ("has_advanced",)
+
+    def __init__(self) -> None:
+        self.has_advanced = False
+        """Whether anything was worked out that need not be worked out again."""
+
+
 class Allowance:
     """The work that may still be done. Without a limit to begin with."""
 
-    __slots__ = ("kept", "left")
+    __slots__ = ("_part", "left")
 
     def __init__(self) -> None:
         self.left = inf
-        self.kept = 0
-        """How often something was worked out within the limit that need not be worked out again."""
+        self._part: Part | None = None
 
     def keep(self) -> None:
         """Note that something was worked out for good."""
-        self.kept += 1
+        if self._part is not None:
+            self._part.has_advanced = True
 
     def spend(self, work: float) -> None:
         """Account for work that is about to be done. Raises UnfinishedError if the limit was reached before."""
@@ -64,10 +74,10 @@ class Allowance:
         self.left -= work
 
     @contextmanager
-    def limited(self, work: float) -> Iterator[None]:
+    def limited(self, work: float) -> Iterator[Part]:
         """Within the block, no more than this may be done, and what was begun."""
-        self.left, self.kept = work, 0
+        self.left, self._part = work, Part()
         try:
-            yield
+            yield self._part
         finally:
-            self.left = inf
+            self.left, self._part = inf, None

@@ -87,7 +87,7 @@ class Explainer:
             claims = recorded.claims
         return round_.consider_nodes(round_.demand_with(recorded.pod, claims))
 
-    def in_part(self) -> AbstractContextManager[None]:
+    def in_part(self) -> AbstractContextManager[allowance.Part]:
         """Within it, only so much is worked out that requests need not wait for long. Raises UnfinishedError then."""
         return self._decider.state.allowance.limited(allowance.PART)
 

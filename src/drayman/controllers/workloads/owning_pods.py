@@ -93,12 +93,14 @@ class PodOwner(Owner[T, Pod]):
         allowed = wanted[: room_for(self.holdings.of(uid), weight)]
         if allowed:
             self._held_back.pop(uid, None)
-        elif uid not in self._held_back:
+            return allowed
+        if uid not in self._held_back:
             self._held_back[uid] = (self.clock(), most_waiting(weight))
+        if (why := self.restraint(value)) is not None:
+            self.record(value, "Warning", "FailedCreate", why)
+        else:
             key = (value.metadata.namespace, value.metadata.name)
             self.queue.add_after(key, HELD_BACK_S)
-        elif (why := self.restraint(value)) is not None:
-            self.record(value, "Warning", "FailedCreate", why)
         return allowed
 
     def restraint(self, value: T) -> str | None:

@@ -101,12 +101,11 @@ class Round:
         does not suffice, the decision is for another time, and goes on from there.
         """
         with ExitStack() as aside:
-            allowance = self.decider.state.allowance
-            try:
-                with allowance.limited(work):
+            with self.decider.state.allowance.limited(work) as part:
+                try:
                     outcome = self._considered(Attempt(pod, only, aside))
-            except UnfinishedError as error:
-                return Unfinished(error.rest, allowance.kept > 0)
+                except UnfinishedError as error:
+                    return Unfinished(error.rest, part.has_advanced)
             if isinstance(outcome, Fitting):
                 return self.place(outcome.demand, outcome.found)
             return outcome
