@@ -268,6 +268,19 @@ async def test_small_costly_writes_do_not_wait_for_large_work() -> None:
         await large
 
 
+@pytest.fixture
+def forming(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The threads in which lists get their form."""
+    threads: set[str] = set()
+
+    def noted(*args: Any) -> Any:
+        threads.add(threading.current_thread().name)
+        return answer_page(*args)
+
+    monkeypatch.setattr(dispatch, "answer_page", noted)
+    return threads
+
+
 @pytest.mark.parametrize(
     ("accept", "beside"),
     [
@@ -277,37 +290,23 @@ async def test_small_costly_writes_do_not_wait_for_large_work() -> None:
     ],
 )
 async def test_large_answers_get_their_form_beside(
-    accept: str, beside: bool, monkeypatch: pytest.MonkeyPatch
+    accept: str, beside: bool, forming: set[str]
 ) -> None:
     """A table of thousands of objects takes half a second, and so does a megabyte of YAML."""
-    threads: set[str] = set()
-
-    def noted(*args: Any) -> Any:
-        threads.add(threading.current_thread().name)
-        return answer_page(*args)
-
-    monkeypatch.setattr(dispatch, "answer_page", noted)
     harness = Harness()
     base = await harness.namespace()
     for number in range(3):
         await harness.json("POST", f"{base}/configmaps", config(f"c{number}", a="x" * 30_000))
     answer = await harness.send("GET", f"{base}/configmaps", None, {"accept": accept})
     assert answer.status == 200
-    assert (threads != {threading.main_thread().name}) is beside
+    assert (forming != {threading.main_thread().name}) is beside
 
 
 @pytest.mark.parametrize(("version", "beside"), [("v1", False), ("v1beta1", True)])
 async def test_large_lists_are_converted_beside(
-    version: str, beside: bool, monkeypatch: pytest.MonkeyPatch
+    version: str, beside: bool, forming: set[str]
 ) -> None:
     """Each object of a list in another version than the stored one is decoded and encoded."""
-    threads: set[str] = set()
-
-    def noted(*args: Any) -> Any:
-        threads.add(threading.current_thread().name)
-        return answer_page(*args)
-
-    monkeypatch.setattr(dispatch, "answer_page", noted)
     server = make_server(Store.open(None))
     assert await post(server, "/api/v1/namespaces", {"metadata": {"name": "default"}}) == 201
     for number in range(3):
@@ -316,4 +315,4 @@ async def test_large_lists_are_converted_beside(
         assert await post(server, CLAIMS, large) == 201
     answer = await server.handle(Request("GET", CLAIMS.replace("/v1/", f"/{version}/")))
     assert answer.status == 200
-    assert (threads != {threading.main_thread().name}) is beside
+    assert (forming != {threading.main_thread().name}) is beside

@@ -9,13 +9,13 @@ from __future__ import annotations
 import http.client
 import random
 import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing
 from typing import Final
 
 from apiserver.e2e.writing import Connection
 from faults.cluster import Cluster, unclean
 from faults.snapshot import Object
+from faults.threads import meanwhile
 
 _PATH: Final = "/api/v1/namespaces/default/configmaps"
 _LABEL: Final = "promised"
@@ -89,15 +89,8 @@ class Promises:
         self.checks = 0
         self.wrong: list[str] = []
 
-    @contextmanager
-    def being_made(self) -> Iterator[None]:
-        thread = threading.Thread(target=self._run)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._ends.set()
-            thread.join()
+    def being_made(self) -> AbstractContextManager[None]:
+        return meanwhile(self._run, self._ends)
 
     def broken(self, connection: Connection) -> list[str]:
         """What was found wrong up to now."""

@@ -11,13 +11,14 @@ import http.client
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing
 from typing import Final
 
 from apiserver.e2e.writing import Connection
 from faults.cluster import Cluster
 from faults.invariants import Hardware, broken_promises
 from faults.snapshot import PATHS, Object, Snapshot, take
+from faults.threads import meanwhile
 from patience import PATIENCE_S
 
 FOLLOWED: Final = ("pods", "claims")
@@ -86,15 +87,8 @@ class Watchman:
         self.revisions = 0
         self.gaps = 0
 
-    @contextmanager
-    def on_duty(self) -> Iterator[None]:
-        thread = threading.Thread(target=self._watch)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._ends.set()
-            thread.join()
+    def on_duty(self) -> AbstractContextManager[None]:
+        return meanwhile(self._watch, self._ends)
 
     def seen_until(self, now: Snapshot) -> list[str]:
         """What was seen up to a moment at which the cluster is at rest."""

@@ -30,6 +30,7 @@ errors.MOST_ERROR_TEXT = 0
 """Only the first error is shown: what is left out beyond the limit must not grow either."""
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
+WIDGET = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 PODS = "/api/v1/namespaces/default/pods"
@@ -142,10 +143,9 @@ async def define(target: Served, spec: Object, **version: Any) -> None:
 
 async def written(target: Served, value: Any) -> None:
     """Everything that can be done with a custom resource."""
-    whole = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}
-    obj = {**whole, "spec": value}
+    obj = {**WIDGET, "spec": value}
     turned = {
-        **whole,
+        **WIDGET,
         "spec": dict(reversed(value.items())) if isinstance(value, dict) else value[::-1],
     }
     path = f"{WIDGETS}/w"
@@ -153,7 +153,7 @@ async def written(target: Served, value: Any) -> None:
     await target.send("PUT", path, turned)
     await target.send("PATCH", path, {"spec": value}, MERGE)
     await target.send("PATCH", path, [{"op": "test", "path": "/spec", "value": value}], JSON_PATCH)
-    for manager, applied in (("a", obj), ("a", obj), ("a", turned), ("b", obj), ("a", whole)):
+    for manager, applied in (("a", obj), ("a", obj), ("a", turned), ("b", obj), ("a", WIDGET)):
         await target.send("PATCH", path, applied, APPLY, fieldManager=manager, force="true")
     for form in FORMS:
         await target.send("GET", path, accept=form)
@@ -188,25 +188,13 @@ async def alternatives(target: Served, count: int) -> None:
     some = [{"pattern": f"^{number}$"} for number in range(count)]
     await define(target, {**TEXT, "anyOf": some, "oneOf": some, "allOf": some})
     await written(target, {"a": "b"})
-    whole = {
-        "apiVersion": "example.com/v1",
-        "kind": "Widget",
-        "metadata": {"name": "w"},
-        "spec": "b",
-    }
-    await target.send("POST", WIDGETS, whole)
+    await target.send("POST", WIDGETS, {**WIDGET, "spec": "b"})
 
 
 async def rules(target: Served, count: int) -> None:
     some = [{"rule": f"self.size() > {number}"} for number in range(count)]
     await define(target, {**TEXT, "maxLength": 5, "x-kubernetes-validations": some})
-    whole = {
-        "apiVersion": "example.com/v1",
-        "kind": "Widget",
-        "metadata": {"name": "w"},
-        "spec": "b",
-    }
-    await target.send("POST", WIDGETS, whole)
+    await target.send("POST", WIDGETS, {**WIDGET, "spec": "b"})
 
 
 async def columns(target: Served, count: int) -> None:

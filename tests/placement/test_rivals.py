@@ -24,34 +24,21 @@ def slices() -> ResourceSlice:
     shared = {"name": "shared", "allowMultipleAllocations": True, "capacity": memory}
     half = [{"counterSet": "card", "counters": {"slots": {"value": "2"}}}]
     parts = [{"name": f"part-{number}", "consumesCounters": half} for number in range(3)]
-    return convert(
-        ResourceSlice,
-        {
-            "metadata": {"name": "s"},
-            "spec": {
-                "driver": DRIVER,
-                "pool": {"name": POOL, "generation": 1, "resourceSliceCount": 1},
-                "nodeName": "n",
-                "devices": [{"name": "whole-0"}, {"name": "whole-1"}, shared, *parts],
-            },
-        },
-    )
+    whole = [{"name": f"whole-{number}"} for number in range(2)]
+    return piece("s", 1, devices=[*whole, shared, *parts])
 
 
 def counters() -> ResourceSlice:
     """As above: four slots."""
-    return convert(
-        ResourceSlice,
-        {
-            "metadata": {"name": "counters"},
-            "spec": {
-                "driver": DRIVER,
-                "pool": {"name": POOL, "generation": 1, "resourceSliceCount": 2},
-                "nodeName": "n",
-                "sharedCounters": [{"name": "card", "counters": {"slots": {"value": "4"}}}],
-            },
-        },
-    )
+    sets = [{"name": "card", "counters": {"slots": {"value": "4"}}}]
+    return piece("counters", 2, sharedCounters=sets)
+
+
+def piece(name: str, slices: int, **content: Any) -> ResourceSlice:
+    """One of the slices of the pool."""
+    pool = {"name": POOL, "generation": 1, "resourceSliceCount": slices}
+    spec = {"driver": DRIVER, "pool": pool, "nodeName": "n", **content}
+    return convert(ResourceSlice, {"metadata": {"name": name}, "spec": spec})
 
 
 def claim(name: str, version: int, *devices: str) -> ResourceClaim:
