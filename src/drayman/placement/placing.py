@@ -19,7 +19,14 @@ from typing import Final
 from msgspec import Struct
 
 from drayman.allocator import Plan, Policy
-from drayman.placement.answering import Answer, Checks, Key, NodeAnswers, prepared
+from drayman.placement.answering import (
+    Answer,
+    Checks,
+    Key,
+    NodeAnswers,
+    node_verdict,
+    prepared,
+)
 from drayman.placement.demand import HELD_ELSEWHERE, Demand, DevicesWanted
 from drayman.placement.fit import (
     FITS,
@@ -147,6 +154,10 @@ class Placer:
         """What one node says."""
         self._answers.keep_up()
         return self._answers.of(prepared(self._state, demand), node).verdict
+
+    def node_verdict_on(self, demand: Demand, node: NodeState) -> Verdict:
+        """What one node says, devices apart."""
+        return node_verdict(self._state, prepared(self._state, demand), node)
 
     def devices_verdict(self, demand: Demand, node: NodeState) -> Verdict:
         """What the devices of a node say, whether or not the node itself accepts the pod."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias
 
@@ -125,6 +125,10 @@ class Plan:
         That is so if the question is the same and the devices that matter, which both nodes see, are the same and in the same state.
         """
         return self._repeat(view, question)
+
+    def part(self, first: int, last: int) -> Plan:
+        """What it gives to some of its claims. The caller vouches that the rest of it, and nothing else, is taken at the same moment."""
+        return replace(self, claims=self.claims[first:last], basis={})
 
     @property
     def preference_score(self) -> int:

@@ -165,6 +165,12 @@ class Round:
         self.changed.update(claim.metadata.uid for claim in placement.claims)
         return placement
 
+    def suppose(self, demand: Demand, found: Found) -> None:
+        """In a trial: what if the pod went there?"""
+        decider = self.decider
+        placement = drafted(decider.state, demand, found, self.now, decider.suffix)
+        assume(decider.state, placement, found)
+
     def _considered(self, attempt: Attempt) -> NoPlacement | Fitting:
         for step in STEPS:
             refusal = step(self, attempt)
