@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -18,8 +18,8 @@ Amounts = tuple[int, ...]
 class Problem(NamedTuple):
     """Nodes with amounts of two resources, and kinds of pods that take some of them."""
 
-    nodes: list[Amounts]
-    pods: list[Amounts]
+    nodes: Sequence[Amounts]
+    pods: Sequence[Amounts]
     wanted: Load
     spare: int
 

@@ -2,7 +2,8 @@
 
 Given is how many pods each node holds beside those that it has already; nothing else is known of nodes and pods. What is wanted is a
 place for all pods on as few nodes as possible, and on the first nodes where there is a choice. For pods of one kind, taking the nodes
-with the most room first is exact, and the rest goes where it fits most tightly. For several kinds the search takes its choices back. It is complete: unless it runs out of steps, None means that there is no way.
+with the most room first is exact, and the rest goes where it fits most tightly. For several kinds the search takes its choices back.
+It is complete: unless it runs out of steps, None means that there is no way.
 
 The only assumption is that fewer pods fit wherever more fit.
 """
