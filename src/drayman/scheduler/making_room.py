@@ -18,7 +18,7 @@ from drayman.scheduler.queue import QueuedPod
 
 _log: Final = logging.getLogger(__name__)
 
-FIRST_PART_S: Final = 0.05
+FIRST_PART_S: Final = 0.02
 """How long the search for one pod may keep others waiting."""
 MOST_SEARCHES: Final = 8
 """Searches that take breaks at the same time. Other pods are tried again later."""
