@@ -580,16 +580,46 @@ async def _(a: Attacker) -> None:
         await asyncio.sleep(5)
 
 
-@row("1,000 budgets over 1,000 pods")
-async def _(a: Attacker) -> None:
+async def _make_budgets(a: Attacker) -> None:
     path = "/apis/policy/v1/namespaces/hostile/poddisruptionbudgets"
     rules = [{"key": name, "operator": "DoesNotExist"} for name in names(100)]
     spec = {"minAvailable": 1, "selector": {"matchExpressions": rules}}
     for _ in range(4):
         await a.together(a.post(path, spec=spec) for _ in range(250))
+
+
+@row("1,000 budgets over 1,000 pods")
+async def _(a: Attacker) -> None:
+    await _make_budgets(a)
     nowhere = template(nodeSelector={"no": "where"})
     await a.post(f"{APPS}/replicasets", spec={"replicas": 1_000, **nowhere})
     await asyncio.sleep(5)
+
+
+async def _preempt(a: Attacker, count: int, **spec: Any) -> None:
+    """Fill the node with pods, and send more important ones."""
+    await a.together(a.send("POST", PODS, pod()) for _ in range(110))
+    await asyncio.sleep(4)
+    important = pod(priorityClassName="system-cluster-critical", **spec)
+    await a.together(a.send("POST", PODS, important) for _ in range(count))
+    await asyncio.sleep(10)
+
+
+@row("preemption of pods with 1,000 budgets")
+async def _(a: Attacker) -> None:
+    await _make_budgets(a)
+    await _preempt(a, 60)
+
+
+@row("preemption by pods with 500 affinity terms")
+async def _(a: Attacker) -> None:
+    rules = [{"key": name, "operator": "NotIn", "values": ["x"]} for name in names(500)]
+    terms = [
+        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchExpressions": [rule]}}
+        for rule in rules
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    await _preempt(a, 10, affinity={"podAntiAffinity": required})
 
 
 @row("2,000 watches of 2,000 objects")
