@@ -14,6 +14,7 @@ from drayman.api.times import (
     moment_of,
     parse_duration,
     seconds_of,
+    time_left,
     timestamp,
     timestamp_at,
 )
@@ -75,3 +76,11 @@ def test_texts_that_are_not_durations(text: str) -> None:
     """They are refused with a word on what is expected."""
     with pytest.raises(ValueError, match="write it like 30s"):
         parse_duration(text)
+
+
+def test_nothing_waits_for_a_clock_that_was_set_back() -> None:
+    now = 1_000_000.0
+    assert time_left(now - 3, 10, now) == 7
+    assert time_left(now - 10, 10, now) == 0
+    assert time_left(now + 2, 10, now) == 12  # another machine's clock may be a little ahead
+    assert time_left(now + 7_200, 10, now) == 0

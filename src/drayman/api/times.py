@@ -53,6 +53,16 @@ def timestamp_at(seconds: float) -> str:
     return timestamp(datetime.fromtimestamp(int(seconds), UTC))
 
 
+def time_left(since: float, wait: float, now: float) -> float:
+    """Seconds until so much time has passed since a moment; 0 if it has.
+
+    A moment that lies further ahead than the wait itself is from before the clock was set back. How long ago it was is not known, and
+    nothing waits until the clock has caught up.
+    """
+    left = since + wait - now
+    return left if 0.0 < left <= 2 * wait else 0.0
+
+
 def parse_duration(text: str) -> float:
     """The seconds of a duration such as `1m30s`. Raises ValueError with a sentence that says what is expected."""
     if not _DURATION.fullmatch(text):

@@ -338,6 +338,6 @@ def _now() -> str:
 
 
 def _age(pod: Pod, now: datetime) -> float:
-    """How long a pod has been on its node."""
+    """How long a pod has been on its node, as far as is known: the clock may have been set back since."""
     begun = pod.status.start_time
-    return 0.0 if begun is None else (now - moment_of(begun)).total_seconds()
+    return 0.0 if begun is None else max(0.0, (now - moment_of(begun)).total_seconds())

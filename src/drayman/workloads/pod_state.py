@@ -9,7 +9,7 @@ from typing import Final
 
 from drayman.api.core import ContainerStatus, Pod, PodCondition
 from drayman.api.pods import is_active, is_sidecar
-from drayman.api.times import seconds_of
+from drayman.api.times import seconds_of, time_left
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES: Final = {"Pending": 0, "": 0, "Unknown": 1}
@@ -42,7 +42,7 @@ def available_in(pod: Pod, min_ready_seconds: int, now: float) -> float | None:
     if min_ready_seconds == 0:
         return 0.0
     since = ready_since(pod)
-    return None if since is None else max(0.0, since + min_ready_seconds - now)
+    return None if since is None else time_left(since, min_ready_seconds, now)
 
 
 def is_available(pod: Pod, min_ready_seconds: int, now: float) -> bool:

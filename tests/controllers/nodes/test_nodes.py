@@ -175,6 +175,20 @@ async def test_pods_are_asked_to_leave_when_their_patience_ends() -> None:
         assert "TaintManagerEviction" in await place.reasons()
 
 
+async def test_a_taint_ahead_of_the_clock_counts_from_when_it_was_seen() -> None:
+    async with stage(TaintedNodeController) as place:
+        await add_node(place, "n1")
+        await add_pod(place, "p", "n1")
+        added = timestamp_at(place.clock() + 7_200)
+        taint = {"key": UNREACHABLE, "effect": "NoExecute", "timeAdded": added}
+        await place.patch(NODES, "n1", {"spec": {"taints": [taint]}})
+        await poke(place, "n1")
+        await place.until_one(NODES, "n1", lambda n: "look" in n.metadata.annotations)
+        place.clock.ahead = 600.0
+        await add_pod(place, "another", "n1")
+        await place.until_one(PODS, "p", lambda p: p.metadata.deletion_timestamp is not None)
+
+
 async def test_pods_of_a_silent_node_stay_until_it_is_removed() -> None:
     """Asked to leave, a pod keeps what it holds; when the node is removed, it is failed and gone."""
     async with stage(*ALL) as place:

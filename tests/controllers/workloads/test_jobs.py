@@ -117,6 +117,19 @@ async def test_a_job_waits_longer_after_each_failure() -> None:
         await place.until(PODS, lambda pods: len(pods) == 2)
 
 
+async def test_a_job_does_not_wait_for_a_clock_that_was_set_back() -> None:
+    """A failure that lies hours ahead is no reason to wait for hours."""
+    async with stage(partial(JobController, backoff=BackoffTimes(100.0))) as place:
+        await place.create(JOBS, job())
+        pods = await place.until(PODS, lambda pods: len(pods) == 1)
+        await end(place, pods, "Failed", exit_code=1)
+        await place.until_one(JOBS, "work", lambda j: j.status.failed == 1 and not j.status.active)
+        assert len(await place.pods()) == 1
+        place.clock.ahead = -7_200.0
+        await place.patch(JOBS, "work", {"metadata": {"annotations": {"look": "again"}}})
+        await place.until(PODS, lambda pods: len(pods) == 2)
+
+
 async def test_failures_are_counted_by_index() -> None:
     """An index that has used up its attempts is given up, the others go on, and then the job fails for it."""
     async with stage(controller) as place:

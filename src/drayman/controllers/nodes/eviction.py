@@ -87,9 +87,8 @@ class TaintedNodeController(Reconciler[Node]):
             return
         now = self.clock()
         taints = {
-            taint: known.get(taint, now)
-            if taint.time_added is None
-            else seconds_of(taint.time_added)
+            # A time ahead of the clock is from before the clock was set back.
+            taint: min(seconds_of(taint.time_added) or now, known.get(taint, now))
             for taint in notice.object.spec.taints
             if taint.effect == "NoExecute"
         }

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from drayman.api.core import ContainerStatus, Pod
 from drayman.api.jobs import ExitCodes, Job, PodFailurePolicy, PodFailureRule
 from drayman.api.pods import is_terminating
+from drayman.api.times import time_left
 from drayman.workloads.pod_state import finished_at, restarts
 
 FIRST_BACKOFF_S: Final = 10.0
@@ -27,7 +28,7 @@ class BackoffTimes:
         if failures == 0 or last_failure is None:
             return 0.0
         delay = min(self.longest, self.first * 2.0 ** min(failures - 1, 60))
-        return max(0.0, delay - (now - last_failure))
+        return time_left(last_failure, delay, now)
 
 
 @dataclass(frozen=True, slots=True)
