@@ -165,6 +165,16 @@ class Round:
         self.changed.update(claim.metadata.uid for claim in placement.claims)
         return placement
 
+    def readied(self, pod: Pod) -> Demand | NoPlacement:
+        """What a pod asks of nodes, or what it waits for before that. Changes nothing."""
+        with ExitStack() as aside:
+            attempt = Attempt(pod, "", aside)
+            for step in PRELIMINARIES:
+                refusal = step(self, attempt)
+                if refusal is not None:
+                    return refusal
+            return attempt.demand
+
     def suppose(self, demand: Demand, found: Found) -> None:
         """In a trial: what if the pod went there?"""
         decider = self.decider
@@ -264,10 +274,10 @@ NODE_STEPS: Final[tuple[NodeStep, ...]] = (
     find_a_node,
     do_without_promises,
 )
-STEPS: Final[tuple[Step, ...]] = (
+PRELIMINARIES: Final[tuple[Step, ...]] = (
     gather_claims,
     wait_for_writes,
     leave_what_is_promised,
     work_out_demand,
-    *NODE_STEPS,
 )
+STEPS: Final[tuple[Step, ...]] = (*PRELIMINARIES, *NODE_STEPS)
