@@ -15,7 +15,7 @@ from drayman.placement.decision.outcomes import NoNode
 from drayman.placement.placing import NotFound
 from drayman.scheduler.making_room import LONGEST_S, MOST_SEARCHES, MakingRoom
 from drayman.scheduler.preempting import Deciding, Preempted
-from drayman.scheduler.queue import QueuedPod
+from drayman.scheduler.queue import QueuedUnit
 
 
 class Clock:
@@ -58,7 +58,7 @@ class Searches:
 
     def begin(self, uid: str) -> Any:
         self.waiting.add(uid)
-        entry = QueuedPod(convert(Pod, {"metadata": {"name": uid, "uid": uid}}), 0)
+        entry = QueuedUnit.of(convert(Pod, {"metadata": {"name": uid, "uid": uid}}), 0)
         return self.room.begin(entry, NoNode(uid, NotFound({})), 0.0)  # type: ignore[arg-type]
 
 

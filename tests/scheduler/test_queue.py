@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from drayman.api.core import Pod, PodSpec
 from drayman.api.meta import ObjectMeta
 from drayman.placement.wake import Wake
-from drayman.scheduler.queue import Queue, QueuedPod
+from drayman.scheduler.queue import Queue, QueuedUnit
 
 
 def pod(name: str, priority: int = 0) -> Pod:
@@ -26,10 +26,10 @@ def filled(*names: str) -> Queue:
 
 
 def taken(queue: Queue, now: float = 0.0, most: int = 100) -> list[str]:
-    return [entry.uid for entry in queue.take(most, now)]
+    return [entry.key for entry in queue.take(most, now)]
 
 
-def asleep(queue: Queue, shape: str = "shape", interest: Wake = Wake.ANYTHING) -> list[QueuedPod]:
+def asleep(queue: Queue, shape: str = "shape", interest: Wake = Wake.ANYTHING) -> list[QueuedUnit]:
     entries = queue.take(100, 0.0)
     for entry in entries:
         queue.sleep(entry, shape, interest)
@@ -56,7 +56,7 @@ def test_a_taken_pod_is_not_given_out_again() -> None:
 def test_a_removed_pod_is_forgotten_wherever_it_is() -> None:
     """In line, asleep, waiting or held back: a pod that is gone is never given out."""
     queue = filled("line", "asleep", "waiting", "held")
-    by_name = {entry.uid: entry for entry in queue.take(4, 0.0)}
+    by_name = {entry.key: entry for entry in queue.take(4, 0.0)}
     queue.add(pod("line"))
     queue.sleep(by_name["asleep"], "shape", Wake.ANYTHING)
     queue.wait(by_name["waiting"])
@@ -84,7 +84,7 @@ def test_success_wakes_twice_as_many_of_the_shape() -> None:
     queue.wake(Wake.DEVICES)
     rounds = []
     while entries := queue.take(100, 0.0):
-        rounds.append([entry.uid for entry in entries])
+        rounds.append([entry.key for entry in entries])
         for entry in entries:
             queue.placed(entry)
     assert rounds == [["a"], ["b", "c"], ["d", "e", "f", "g"], ["h"]]
@@ -196,7 +196,7 @@ def test_no_pod_is_lost_and_none_is_given_out_twice(steps: list[tuple[str, int]]
             queue.wake(Wake.DEVICES)
         else:
             entries = queue.take(number, 0.0)
-            assert len({entry.uid for entry in entries}) == len(entries)
+            assert len({entry.key for entry in entries}) == len(entries)
             for entry in entries:
                 if step == "held":
                     queue.hold_back(entry, 0.0)
@@ -206,6 +206,6 @@ def test_no_pod_is_lost_and_none_is_given_out_twice(steps: list[tuple[str, int]]
     for _ in range(20):
         queue.wake(Wake.DEVICES)
         for entry in queue.take(100, 1e9):
-            found.add(entry.uid)
+            found.add(entry.key)
             queue.placed(entry)
     assert found == known

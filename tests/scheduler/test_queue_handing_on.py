@@ -9,7 +9,7 @@ import pytest
 from drayman.api.core import Pod, PodSpec
 from drayman.api.meta import ObjectMeta
 from drayman.placement.wake import Wake
-from drayman.scheduler.queue import Queue, QueuedPod
+from drayman.scheduler.queue import Queue, QueuedUnit
 
 SHAPE = "shape"
 
@@ -27,12 +27,12 @@ def asleep(*names: str) -> Queue:
     return queue
 
 
-def taken(queue: Queue) -> list[QueuedPod]:
+def taken(queue: Queue) -> list[QueuedUnit]:
     return queue.take(100, 0.0)
 
 
-GOES_WITHOUT_ANSWER: dict[str, Callable[[Queue, QueuedPod], object]] = {
-    "removed": lambda queue, entry: queue.remove(entry.uid),
+GOES_WITHOUT_ANSWER: dict[str, Callable[[Queue, QueuedUnit], object]] = {
+    "removed": lambda queue, entry: queue.remove(entry.key),
     "waits for a claim": lambda queue, entry: queue.wait(entry),
     "fails": lambda queue, entry: queue.hold_back(entry, 0.0),
     "has another shape": lambda queue, entry: queue.sleep(entry, "other", Wake.ANYTHING),
@@ -46,7 +46,7 @@ def test_the_next_one_tries(name: str) -> None:
     queue.wake(Wake.NODES)
     (first,) = taken(queue)
     GOES_WITHOUT_ANSWER[name](queue, first)
-    assert [entry.uid for entry in taken(queue)] == ["b"]
+    assert [entry.key for entry in taken(queue)] == ["b"]
 
 
 def test_a_pod_that_is_removed_in_line_is_followed() -> None:
@@ -54,7 +54,7 @@ def test_a_pod_that_is_removed_in_line_is_followed() -> None:
     queue = asleep("a", "b")
     queue.wake(Wake.NODES)
     queue.remove("a")
-    assert [entry.uid for entry in taken(queue)] == ["b"]
+    assert [entry.key for entry in taken(queue)] == ["b"]
 
 
 def test_woken_pods_are_counted_together() -> None:

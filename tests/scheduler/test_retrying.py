@@ -52,7 +52,7 @@ class Desk:
             outcome = Decider(self.state).round(0.0).consider(pod)
             assert isinstance(outcome, Fitting)
             self.fits[name] = outcome
-        self.entries = {entry.uid: entry for entry in self.queue.take(2, self.now)}
+        self.entries = {entry.key: entry for entry in self.queue.take(2, self.now)}
 
     def promise(self, name: str) -> None:
         """Room is kept for a pod."""

@@ -69,6 +69,20 @@ class WaitingPods:
                     del self._by_awaited[each]
         return waiting
 
+    def mates(self, waiting: Awaiting) -> list[Awaiting]:
+        """The pods that are bound together with one that waits, including itself."""
+        unit = waiting.placement.unit
+        if not unit:
+            return [waiting]
+        return [each for each in self._pods.values() if each.placement.unit == unit]
+
+    def pop_all(self, pods: Iterable[Awaiting]) -> list[Placement]:
+        """Forget pods. Returns their placements."""
+        found = list(pods)
+        for each in found:
+            self.pop(each.placement.uid)
+        return [each.placement for each in found]
+
     def clear(self) -> None:
         self._pods.clear()
         self._by_awaited.clear()

@@ -134,8 +134,10 @@ class Binder:
         for item in allocated:
             if self._rivals is not None:
                 await self._rivals.shown(item)  # meanwhile others have a turn
+        batches = [allocated] if allocated and allocated[0].unit else [[a] for a in allocated]
+        for batch in batches:
             async with self._slots:
-                await self._bind_ready(item)
+                await self._bind_ready(batch)
 
     async def _together(self, groups: Sequence[Sequence[Placement]]) -> None:
         refusals: list[tuple[Sequence[Placement], ClusterError]] = []
@@ -197,6 +199,9 @@ class Binder:
         for item in done:
             if item.waits:
                 self._wait(item)
+        for item in done:
+            if item.waits:
+                self.look_again(item.uid)
             elif self._has_rivals(item):
                 self._allocated[item.uid] = item
             else:
@@ -233,7 +238,6 @@ class Binder:
         for deadline in waiting.deadlines:
             after = max(deadline - now, 0) + _GRACE_S
             asyncio.get_running_loop().call_later(after, self.look_again, uid)
-        self.look_again(uid)
 
     def claim_changed(self, claim: ResourceClaim) -> None:
         """A claim may have become ready."""
@@ -267,42 +271,59 @@ class Binder:
             self._is_looking = False
 
     def look_again(self, uid: str) -> None:
-        """Bind a pod if its devices and volumes are ready, or give up if they will not be."""
+        """Bind a pod, with its gang, if devices and volumes are ready, or give up if they will not be."""
         waiting = self._waiting.get(uid)
         if waiting is None:
             return
         is_ready, failure = waiting.outcome(self._state, self._clock())
+        if not is_ready and not failure:
+            return
+        mates = self._waiting.mates(waiting)
         if failure:
-            self._waiting.pop(uid)
-            self._spawn(waiting.placement, lambda: self._unreserve(waiting.placement, failure))
-        elif is_ready:
-            self._waiting.pop(uid)
-            self._spawn(waiting.placement, lambda: self._bind_ready(waiting.placement))
+            for each in self._waiting.pop_all(mates):
+                self._spawn([each], partial(self._unreserve, each, failure))
+        elif all(mate.outcome(self._state, self._clock())[0] for mate in mates):
+            together = self._waiting.pop_all(mates)
+            self._spawn(together, lambda: self._bind_ready(together))
 
     def pod_gone(self, uid: str) -> None:
         """The pod was deleted, or bound by another scheduler: stop waiting for its devices and volumes."""
-        waiting = self._waiting.pop(uid)
-        if waiting is not None:
-            self._undo(waiting.placement)
-            self._listener.failed(waiting.placement, "the pod no longer waits for a node")
+        waiting = self._waiting.get(uid)
+        if waiting is None:
+            return
+        mates = self._waiting.mates(waiting)
+        self._waiting.pop(uid)
+        self._undo(waiting.placement)
+        self._listener.failed(waiting.placement, "the pod no longer waits for a node")
+        for each in self._waiting.pop_all([mate for mate in mates if mate is not waiting]):
+            # Without it there may be too few of them: the gang is decided about again.
+            why = f"pod {waiting.placement.pod.metadata.name} of the same gang no longer waits"
+            self._spawn([each], partial(self._unreserve, each, why))
 
     def is_waiting(self, uid: str) -> bool:
         return uid in self._waiting
 
-    async def _bind_ready(self, placement: Placement) -> None:
-        try:
-            if self._rivals is not None:
-                overtaken = await self._rivals.overtook(placement)
-                if overtaken:
+    async def _bind_ready(self, batch: Sequence[Placement]) -> None:
+        """Bind pods whose devices and volumes are ready, all of them or none where the cluster has transactions."""
+        if self._rivals is not None:
+            overtaken = [await self._rivals.overtook(placement) for placement in batch]
+            if any(overtaken):
+                why = next(text for text in overtaken if text)
+                for placement in batch:
                     self._undo(placement)
-                    self._listener.failed(placement, overtaken, overtaken=True)
-                    return
-            await self._client.write_many([bind_write(placement)])
-        except ClusterError as error:
-            if self._client.transactional or not await is_bound(self._client, placement):
-                await self._unreserve(placement, str(error))
+                    self._listener.failed(placement, why, overtaken=True)
                 return
-        self._listener.bound(placement)
+        try:
+            await self._client.write_many([bind_write(placement) for placement in batch])
+        except ClusterError as error:
+            for placement in batch:
+                if self._client.transactional or not await is_bound(self._client, placement):
+                    await self._unreserve(placement, str(error))
+                else:
+                    self._listener.bound(placement)
+            return
+        for placement in batch:
+            self._listener.bound(placement)
 
     async def _unreserve(self, placement: Placement, why: str) -> None:
         """Remove the pod from its claims. They keep their devices until another attempt frees them."""
@@ -316,8 +337,8 @@ class Binder:
         self._undo(placement)
         self._listener.failed(placement, why)
 
-    def _spawn(self, placement: Placement, work: _Work) -> None:
-        self._keep(asyncio.create_task(self._survive([placement], work)))
+    def _spawn(self, batch: Sequence[Placement], work: _Work) -> None:
+        self._keep(asyncio.create_task(self._survive(batch, work)))
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
@@ -345,19 +366,25 @@ class Binder:
 
 
 def _sharing(batch: Sequence[Placement]) -> list[list[Placement]]:
-    """Split the batch into groups that share no claim: pods of one group can only be bound together."""
+    """Split the batch into groups that share neither a claim nor a gang: pods of one group can only be bound together."""
     groups: list[list[Placement]] = []
-    group_of_claim: dict[str, list[Placement]] = {}
+    group_of: dict[str, list[Placement]] = {}
     for item in batch:
-        uids = [claim.metadata.uid for claim in item.claims]
-        touched = {id(group_of_claim[u]): group_of_claim[u] for u in uids if u in group_of_claim}
+        uids = _ties(item)
+        touched = {id(group_of[u]): group_of[u] for u in uids if u in group_of}
         mine, *others = list(touched.values()) or [[]]
         if not mine:
             groups.append(mine)
         newcomers = [*(member for other in others for member in other), item]
         mine += newcomers
         for member in newcomers:
-            group_of_claim.update((claim.metadata.uid, mine) for claim in member.claims)
+            group_of.update((tie, mine) for tie in _ties(member))
         if others:
             groups = [group for group in groups if all(group is not other for other in others)]
     return groups
+
+
+def _ties(item: Placement) -> list[str]:
+    """What others of a batch may have in common with a placement."""
+    found = [claim.metadata.uid for claim in item.claims]
+    return [*found, item.unit] if item.unit else found

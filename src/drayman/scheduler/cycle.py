@@ -9,6 +9,7 @@ import logging
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from drayman.allocator import Policy
@@ -30,8 +31,11 @@ from drayman.placement.nominations import Nominations
 from drayman.placement.state import ClusterState
 from drayman.reasons.reason import Reason
 from drayman.reasons.waiting import costly_selectors, given_back
+from drayman.placement.gangs.gang import GangKey
+from drayman.placement.joint.gangs import Flawed, Incomplete, NoRoom, Starting
 from drayman.scheduler.explaining import Explainer, NodeRefusal
-from drayman.scheduler.queue import Queue, QueuedPod
+from drayman.scheduler.gangs import GangCycle, incomplete
+from drayman.scheduler.queue import Queue, QueuedUnit
 from drayman.scheduler.retrying import INTERNAL_ERROR, Retrying
 
 _log: Final = logging.getLogger(__name__)
@@ -48,9 +52,9 @@ MAKING_S: Final = 30.0
 class Refused:
     """A pod that cannot be placed now."""
 
-    entry: QueuedPod
+    entry: QueuedUnit
     why: NoPlacement | None
-    """None after an error of our own."""
+    """None after an error of our own, and for a gang."""
     explain: Callable[[], str]
     """Says why. Evaluated only on demand: most pods are refused more often than a reason is reported."""
     patience_s: float = 0.0
@@ -67,8 +71,12 @@ class Refused:
 class Decisions:
     """The results of a round of scheduling."""
 
-    placed: list[tuple[QueuedPod, Placement]] = field(default_factory=list)
+    placed: list[tuple[QueuedUnit, Placement]] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
+    started: list[GangKey] = field(default_factory=list)
+    """Gangs of which members start."""
+    stuck: list[GangKey] = field(default_factory=list)
+    """Gangs for which there is no room."""
 
     @property
     def placements(self) -> list[Placement]:
@@ -116,22 +124,27 @@ class Cycle:
             self._decider, policy, self._wall_clock, knows_templates=turns is not None
         )
         self.retrying = Retrying(queue, self._nominations)
+        self._gangs = GangCycle(self._decider, policy, queue)
 
     def decide(self, most: int) -> Decisions:
         """Take up to `most` pods from the queue and decide about each.
 
         A refused pod that may preempt others ends the round: the next pod must see what is kept for it. Also, looking for victims takes a
-        while, during which nothing else on the event loop would run. So does a decision that could not be finished at once.
+        while, during which nothing else on the event loop would run. So does a decision that could not be finished at once, and a gang,
+        however many members it has.
         """
         now = self._clock()
         round_ = self._decider.round(self._wall_clock())
         decisions = Decisions()
         for entry in self._in_line(most, now):
             try:
+                if entry.gang is not None:
+                    self._decide_gang(entry, round_, now, decisions)
+                    break
                 outcome = self._decide(entry, round_, now)
             except Exception:
                 # A pod that the scheduler cannot handle must not hold up the others.
-                _log.exception("pod %s/%s", entry.pod.metadata.namespace, entry.pod.metadata.name)
+                _log.exception("%s", entry)
                 self.retrying.failed(entry, now)
                 outcome = Refused(entry, None, lambda: INTERNAL_ERROR)
             if isinstance(outcome, Placement):
@@ -144,11 +157,11 @@ class Cycle:
                 break
         return decisions
 
-    def _in_line(self, most: int, now: float) -> Iterator[QueuedPod]:
+    def _in_line(self, most: int, now: float) -> Iterator[QueuedUnit]:
         for _ in range(most):
             yield from self._queue.take(1, now)
 
-    def _decide(self, entry: QueuedPod, round_: Round, now: float) -> Placement | Refused | None:
+    def _decide(self, entry: QueuedUnit, round_: Round, now: float) -> Placement | Refused | None:
         outcome = round_.decide(entry.pod, work=allowance.PART * 2**entry.fruitless)
         entry.is_unfinished = isinstance(outcome, Unfinished)
         # If nothing of a part could be kept, the next one has to be larger, or there would be no end to it.
@@ -160,7 +173,44 @@ class Cycle:
         self.retrying.refused(entry, outcome, now)
         return self._refused(entry, outcome)
 
-    def _refused(self, entry: QueuedPod, why: NoPlacement) -> Refused | None:
+    def _decide_gang(
+        self, entry: QueuedUnit, round_: Round, now: float, decisions: Decisions
+    ) -> None:
+        gangs = self._gangs
+        outcome = gangs.decide(entry, round_)
+        entry.is_unfinished = isinstance(outcome, Unfinished)
+        entry.fruitless = entry.fruitless + 1 if entry.is_unfinished else 0
+        match outcome:
+            case None:
+                pods = tuple(entry.pods.values())
+                for pod in pods:
+                    self._queue.add(pod)
+            case Starting():
+                placed = gangs.start(round_, entry, outcome)
+                self._queue.placed(entry, [placement.uid for placement in placed])
+                decisions.placed += [(entry, placement) for placement in placed]
+                decisions.started.append(outcome.gang.key)
+            case Unfinished():
+                self.retrying.refused(entry, outcome, now)
+                refused = self._refused(entry, outcome)
+                decisions.refused += [] if refused is None else [refused]
+            case Flawed(flaw):
+                self._queue.wait(entry)
+                decisions.refused.append(Refused(entry, None, lambda: f"{flaw}.", PATIENCE_S))
+            case Incomplete():
+                self._queue.wait(entry)
+                # Members are created one after the other: that some are missing for a while is the normal case.
+                text = incomplete(outcome)
+                decisions.refused.append(Refused(entry, None, lambda: text, PATIENCE_S))
+            case NoRoom():
+                gangs.put_to_sleep(entry, outcome, now)
+                decisions.refused.append(Refused(entry, None, partial(self._explain_gang, entry)))
+                decisions.stuck.append(outcome.gang.key)
+
+    def _explain_gang(self, entry: QueuedUnit) -> str:
+        return self._gangs.explain(entry, self._wall_clock(), self._explainer.in_words)
+
+    def _refused(self, entry: QueuedUnit, why: NoPlacement) -> Refused | None:
         """What to report; None if there is nothing to report yet."""
         match why:
             case Lacking(error):

@@ -61,6 +61,7 @@ class Explainer:
         self._decider = decider
         self._knows_templates = knows_templates
         self._clock = clock
+        self._policy = policy
         self._headlines = Headlines(decider.state, policy)
         # Copies of a pod are refused one after another with the same answer.
         self._last_opening: tuple[NotFound | None, str] = (None, "")
@@ -97,6 +98,16 @@ class Explainer:
         opening = self.opening(refusal, len(self._decider.state.nodes))
         with self._decider.nominations.as_seen_by(demand.pod):
             return _Said(demand.key, opening, self._headlines.shared(demand, not_found))
+
+    def in_words(self, refusal: NoNode) -> str:
+        """Why nodes refuse a pod, in the state as it is: of a trial, too."""
+        opening = unschedulable_message(
+            len(refusal.not_found.verdicts), refusal.not_found.verdicts.values()
+        )
+        headline = Headlines(self._decider.state, self._policy).shared(
+            refusal.demand, refusal.not_found
+        )
+        return f"{opening} {with_claims_named(headline, refusal.demand)}"
 
     def opening(self, refusal: NoNode, nodes: int) -> str:
         """How kube-scheduler's message begins: how many nodes there are, and how many of them fail each rule."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from drayman.api.core import Pod
+from drayman.api.custom_groups import KaiPodGroup, KaiTopology, KueueTopology, PluginPodGroup
+from drayman.api.jobs import Job
 from drayman.api.pod_groups import PodGroup
-from drayman.api.pods import GroupKey, group_key, named_claims, unmade_entries
+from drayman.api.pods import named_claims, unmade_entries
 from drayman.api.resource import ResourceClaim
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
 from drayman.api.struct import ApiStruct
@@ -19,6 +21,8 @@ from drayman.cluster.turns import Turns
 from drayman.placement.claim_book import ClaimKey
 from drayman.placement.claims import extended_for
 from drayman.placement.followed import FOLLOWED, Followed
+from drayman.placement.gangs.book import GroupObject, key_of_group
+from drayman.placement.gangs.gang import GangKey
 from drayman.placement.nominations import Nominations
 from drayman.placement.schedulers import awaits_scheduler, scheduler_of
 from drayman.placement.state import ClusterState
@@ -52,7 +56,7 @@ class Follower:
         self._nominations = nominations
         self._turns = turns
         self._is_under_way: Callable[[str], bool] = lambda _: False
-        # Pods in the queue, by the claims, the volume claims and the group they name.
+        # Pods in the queue, by the claims and the volume claims they name.
         self._users: dict[ClaimKey, set[str]] = {}
         self._named: dict[str, tuple[ClaimKey, ...]] = {}  # the other way round
         self._present: set[str] = set()  # pods that exist and have no node
@@ -64,6 +68,11 @@ class Follower:
             PersistentVolume: self._volume,
             PersistentVolumeClaim: self._volume_claim,
             PodGroup: self._group,
+            PluginPodGroup: self._group,
+            KaiPodGroup: self._group,
+            KaiTopology: self._topology,
+            KueueTopology: self._topology,
+            Job: self._job,
             ResourceClaim: self._claim,
         }
         for kind in FOLLOWED:
@@ -100,14 +109,34 @@ class Follower:
         """For most kinds, the state itself reports what a change may improve."""
         self._work()
 
-    def _group(self, notice: Notice[PodGroup]) -> None:
-        group = notice.object
-        if notice.type == DELETED:
+    def _group(self, notice: Notice[GroupObject]) -> None:
+        old, new = notice.old, notice.object
+        if (
+            notice.type != DELETED
+            and old is not None
+            and old.spec == new.spec
+            and old.metadata.annotations == new.metadata.annotations
+        ):
+            return  # only its status has changed
+        members = self._state.gangs.waiting(key_of_group(new))
+        self._regroup([member.pod for member in members.values()])
+
+    def _topology(self, _: Notice[KaiTopology | KueueTopology]) -> None:
+        for entry in self._queue.gangs():
+            self._regroup(list(entry.pods.values()))
+
+    def _job(self, notice: Notice[Job]) -> None:
+        old, new = notice.old, notice.object
+        if old is not None and old.metadata.annotations == new.metadata.annotations:
             return
-        users = self._users.get(_noted((group.metadata.namespace, group.metadata.name)))
-        if users and notice.old is None:
-            self._queue.wake_pods(users)
-            self._work()
+        self._regroup(self._state.gangs.pods_of_job(new.metadata.uid))
+
+    def _regroup(self, pods: Sequence[Pod]) -> None:
+        """The gang of some pods has changed: it, or others, may now be decided about."""
+        for pod in pods:
+            if pod.metadata.uid in self._present and not self._is_under_way(pod.metadata.uid):
+                self._queue.add(pod, self._gang_of(pod))
+                self._work()
 
     def _volume(self, notice: Notice[PersistentVolume]) -> None:
         volume = notice.object
@@ -156,8 +185,14 @@ class Follower:
             if notice.old is not None and uid in self._queue and not _matters(notice.old, pod):
                 self._queue.note(pod)
                 return
-            self._queue.add(pod)
+            self._queue.add(pod, self._gang_of(pod))
             self._work()
+
+    def _gang_of(self, pod: Pod) -> GangKey | None:
+        """The gang with which a pod is decided about. Pods of a group that is not a gang are on their own."""
+        gangs = self._state.gangs
+        key = gangs.key_of(pod)
+        return None if key is None or gangs.gang(key) is None else key
 
     def _is_ours(self, pod: Pod) -> bool:
         return awaits_scheduler(pod) and scheduler_of(pod) in self._names
@@ -179,9 +214,6 @@ class Follower:
         keys = tuple((namespace, name) for name in named_claims(pod))
         if pod.spec.volumes:
             keys = (*keys, *(_volume_key(namespace, name) for name in volume_claims_of(pod)))
-        group = group_key(pod)
-        if group is not None:
-            keys = (*keys, _noted(group))
         if self._named.get(uid, ()) == keys:
             return
         self._forget_claims(uid)
@@ -197,14 +229,8 @@ class Follower:
                 del self._users[key]
 
 
-def _noted(group: GroupKey) -> ClaimKey:
-    """The key of a group among the claims that pods name: one that no claim can have."""
-    namespace, name = group
-    return namespace, f"podgroups/{name}"
-
-
 def _volume_key(namespace: str, name: str) -> ClaimKey:
-    """Likewise for a volume claim."""
+    """The key of a volume claim among the claims that pods name: one that no claim for devices can have."""
     return namespace, f"persistentvolumeclaims/{name}"
 
 

@@ -14,7 +14,7 @@ from typing import Final
 from drayman.cluster.breaks import STRETCH_S, Turnstile
 from drayman.placement.decision.outcomes import NoNode
 from drayman.scheduler.preempting import Deciding, Preempted, Preemptor
-from drayman.scheduler.queue import QueuedPod
+from drayman.scheduler.queue import QueuedUnit
 
 _log: Final = logging.getLogger(__name__)
 
@@ -33,9 +33,9 @@ class MakingRoom:
         self,
         preemptor: Preemptor,
         clock: Callable[[], float],
-        still_waits: Callable[[QueuedPod], bool],
-        decided: Callable[[QueuedPod, Preempted | None], None],
-        put_off: Callable[[QueuedPod], None],
+        still_waits: Callable[[QueuedUnit], bool],
+        decided: Callable[[QueuedUnit, Preempted | None], None],
+        put_off: Callable[[QueuedUnit], None],
     ) -> None:
         """`decided` is called with each result, `put_off` for a pod that is to be tried again after a while."""
         self._preemptor = preemptor
@@ -48,10 +48,10 @@ class MakingRoom:
         self._due_at = 0.0
 
     def begin(
-        self, entry: QueuedPod, why: NoNode, now: float
+        self, entry: QueuedUnit, why: NoNode, now: float
     ) -> Coroutine[None, None, None] | None:
         """Look for victims. Returns what is left to be done, if that takes long."""
-        if entry.uid in self._under_way:
+        if entry.key in self._under_way:
             return None
         search = self._preemptor.decide(why.demand, why.not_found, now, self._is_due)
         if self._advance(entry, search, FIRST_PART_S):
@@ -60,10 +60,10 @@ class MakingRoom:
             search.close()
             self._put_off(entry)
             return None
-        self._under_way.add(entry.uid)
+        self._under_way.add(entry.key)
         return self._complete(entry, search)
 
-    async def _complete(self, entry: QueuedPod, search: Deciding) -> None:
+    async def _complete(self, entry: QueuedUnit, search: Deciding) -> None:
         try:
             for _ in range(int(LONGEST_S / STRETCH_S)):
                 await self._turnstile.enter()
@@ -72,9 +72,9 @@ class MakingRoom:
             self._put_off(entry)
         finally:
             search.close()
-            self._under_way.discard(entry.uid)
+            self._under_way.discard(entry.key)
 
-    def _advance(self, entry: QueuedPod, search: Deciding, part_s: float) -> bool:
+    def _advance(self, entry: QueuedUnit, search: Deciding, part_s: float) -> bool:
         """Do a part of a search. Returns whether it was the last."""
         self._due_at = self._clock() + part_s
         try:
@@ -84,7 +84,7 @@ class MakingRoom:
             return True
         except Exception:
             # As in a round: a pod that the scheduler cannot handle must not hold up the others.
-            _log.exception("pod %s/%s", entry.pod.metadata.namespace, entry.pod.metadata.name)
+            _log.exception("%s", entry)
             self._put_off(entry)
             return True
         return False

@@ -1,4 +1,6 @@
-"""Which pod is next, and what the others wait for.
+"""Which pods are next, and what the others wait for.
+
+What is queued is a unit: a pod on its own, or those members of a gang that wait. A unit is decided about as a whole.
 
 Pods that were refused do not poll. They wait until something happens that could help them, and they wait together with all pods of
 the same shape: if one of them still does not fit, neither do the others, so an event wakes only the first of each shape. When that one
@@ -18,6 +20,7 @@ from typing import Final
 
 from drayman.api.core import Pod
 from drayman.api.pods import priority_of
+from drayman.placement.gangs.gang import GangKey
 from drayman.placement.hints import Change, Hint
 from drayman.placement.wake import Wake
 
@@ -29,11 +32,15 @@ _ALONE: Final = "alone"
 
 
 @dataclass(slots=True)
-class QueuedPod:
-    """A pod that is to be scheduled."""
+class QueuedUnit:
+    """Pods that are to be scheduled together."""
 
-    pod: Pod
+    key: str
+    """The uid of a pod that is on its own; for a gang, text that no uid can be."""
+    pods: dict[str, Pod]
+    """By uid, in the order of arrival."""
     number: int  # the order of arrival
+    gang: GangKey | None = None
     shape: Hashable = None
     hint: Hint | None = None  # which other pods may help it
     attempts: int = 0
@@ -44,26 +51,37 @@ class QueuedPod:
     alarm: float | None = None  # when it is tried again even if nothing happens
     woken_by_shape: bool = False
 
+    @staticmethod
+    def of(pod: Pod, number: int) -> QueuedUnit:
+        """A pod on its own."""
+        uid = pod.metadata.uid
+        return QueuedUnit(uid, {uid: pod}, number)
+
     @property
-    def uid(self) -> str:
-        return self.pod.metadata.uid
+    def pod(self) -> Pod:
+        """The first of its pods."""
+        return next(iter(self.pods.values()))
 
     @property
     def rank(self) -> tuple[int, int]:
         return -priority_of(self.pod), self.number
+
+    def __str__(self) -> str:
+        metadata = self.pod.metadata
+        return str(self.gang or f"pod {metadata.namespace}/{metadata.name}")
 
 
 @dataclass(slots=True)
 class _Sleepers:
     """Pods of one shape that were refused."""
 
-    entries: dict[str, QueuedPod] = field(default_factory=dict)
+    entries: dict[str, QueuedUnit] = field(default_factory=dict)
     interest: Wake = Wake.ANYTHING
     hint: Hint | None = None
     burst: int = 0  # how many were woken together last; 0 while all sleep
     awake: int = 0  # how many of those are still in line or being tried
 
-    def first(self, most: int) -> list[QueuedPod]:
+    def first(self, most: int) -> list[QueuedUnit]:
         if most == 1:
             return [min(self.entries.values(), key=lambda entry: entry.rank)]
         return heapq.nsmallest(most, self.entries.values(), key=lambda entry: entry.rank)
@@ -80,7 +98,8 @@ class Queue:
     ) -> None:
         self._first_backoff_s = first_backoff_s
         self._longest_backoff_s = longest_backoff_s
-        self._entries: dict[str, QueuedPod] = {}
+        self._entries: dict[str, QueuedUnit] = {}  # by key
+        self._unit_of: dict[str, str] = {}  # keys of gangs, by uid of their members
         self._line: list[tuple[int, int, int, str]] = []  # rank, ticket, uid
         self._held_back: list[tuple[float, int, str]] = []
         self._alarms: list[tuple[float, str]] = []
@@ -94,45 +113,74 @@ class Queue:
         return len(self._entries)
 
     def __contains__(self, uid: str) -> bool:
-        return uid in self._entries
+        """Whether a pod is queued."""
+        return uid in self._entries or uid in self._unit_of
 
     def is_any_due(self, now: float) -> bool:
         """Whether `take` may return a pod."""
         self._return_held_back(now)
         return bool(self._line)
 
-    def get(self, uid: str) -> QueuedPod | None:
-        return self._entries.get(uid)
+    def get(self, uid: str) -> QueuedUnit | None:
+        """The unit that a pod is in."""
+        return self._entries.get(self._unit_of.get(uid, uid))
 
-    def add(self, pod: Pod) -> None:
-        """Put a pod in line, or record its new version. One that changed is tried again at once."""
+    def add(self, pod: Pod, gang: GangKey | None = None) -> None:
+        """Put a pod in line with its unit, or record its new version. A unit that changed is tried again at once."""
         uid = pod.metadata.uid
-        entry = self._entries.get(uid)
+        key = uid if gang is None else _key_of(gang)
+        if uid in self and self._unit_of.get(uid, uid) != key:
+            self.remove(uid)  # it was in another unit before
+        entry = self._entries.get(key)
         if entry is None:
             self._numbers += 1
-            entry = self._entries[uid] = QueuedPod(pod, self._numbers)
+            entry = self._entries[key] = QueuedUnit(key, {uid: pod}, self._numbers, gang)
         else:
             self._hand_on(self._leave_shape(entry))
-            entry.pod = pod
+            entry.pods[uid] = pod
+        if gang is not None:
+            self._unit_of[uid] = key
         if entry.ticket < 0:
             self._put_in_line(entry)
 
     def note(self, pod: Pod) -> None:
         """Record the new version of a pod whose chances have not changed."""
-        entry = self._entries.get(pod.metadata.uid)
+        entry = self.get(pod.metadata.uid)
         if entry is not None:
-            entry.pod = pod
+            entry.pods[pod.metadata.uid] = pod
 
     def remove(self, uid: str) -> None:
-        entry = self._entries.pop(uid, None)
-        if entry is not None:
+        """A pod no longer waits. What is left of its unit is tried again: it may be enough without that pod."""
+        entry = self.get(uid)
+        if entry is None:
+            return
+        self._unit_of.pop(uid, None)
+        del entry.pods[uid]
+        self._hand_on(self._leave_shape(entry))
+        if entry.pods:
+            if entry.ticket < 0:
+                self._put_in_line(entry)
+        else:
             entry.ticket = -1
-            self._hand_on(self._leave_shape(entry))
+            del self._entries[entry.key]
 
-    def take(self, most: int, now: float) -> list[QueuedPod]:
+    def rejoin(self, entry: QueuedUnit, pod: Pod) -> QueuedUnit:
+        """A pod of a unit was not bound after all. Returns the unit that it waits with; where that waits is left to the caller."""
+        current = self._entries.setdefault(entry.key, entry)
+        current.pods[pod.metadata.uid] = pod
+        if entry.gang is not None:
+            self._unit_of[pod.metadata.uid] = entry.key
+        return current
+
+    def gangs(self) -> list[QueuedUnit]:
+        """The gangs that have members waiting."""
+        keys = dict.fromkeys(self._unit_of.values())
+        return [self._entries[key] for key in keys]
+
+    def take(self, most: int, now: float) -> list[QueuedUnit]:
         """The next pods, the most important first. They stay known until they are placed, put to sleep or removed."""
         self._return_held_back(now)
-        taken: list[QueuedPod] = []
+        taken: list[QueuedUnit] = []
         while self._line and len(taken) < most:
             _, _, ticket, uid = heapq.heappop(self._line)
             entry = self._entries.get(uid)
@@ -142,23 +190,29 @@ class Queue:
                 taken.append(entry)
         return taken
 
-    def placed(self, entry: QueuedPod) -> None:
-        """The pod is being bound to a node; others of its shape that slept may now fit too."""
-        self._entries.pop(entry.uid, None)
+    def placed(self, entry: QueuedUnit, uids: Iterable[str] = ()) -> None:
+        """A pod, or these members of a gang, are being bound to nodes; others of that shape that slept may now fit too.
+
+        Members of the gang that still wait are tried again at once: they need no longer start together.
+        """
         sleepers = self._leave_shape(entry)
+        if entry.gang is None:
+            self._entries.pop(entry.key, None)
+        else:
+            self._start(entry, uids)
         if sleepers is not None and sleepers.burst and not sleepers.awake and sleepers.entries:
             self._wake(sleepers, min(sleepers.burst * 2, _MOST_WOKEN))
 
     def sleep(
-        self, entry: QueuedPod, shape: Hashable, interest: Wake, hint: Hint | None = None
+        self, entry: QueuedUnit, shape: Hashable, interest: Wake, hint: Hint | None = None
     ) -> None:
         """The pod was refused. It is tried again when something it is interested in happens, or what it has a hint for."""
-        if entry.uid not in self._entries or entry.ticket >= 0:
+        if entry.key not in self._entries or entry.ticket >= 0:
             return  # gone, or changed and in line again
         left = self._leave_shape(entry)
         entry.shape, entry.hint, entry.failures = shape, hint, 0
         sleepers = self._sleeping.setdefault(shape, _Sleepers())
-        sleepers.entries[entry.uid] = entry
+        sleepers.entries[entry.key] = entry
         sleepers.interest = interest if hint is None else interest | Wake.PODS
         self._set_hint(shape, sleepers, hint)
         sleepers.burst = 0
@@ -166,41 +220,41 @@ class Queue:
             self._hand_on(left)
 
     def sleep_alone(
-        self, entry: QueuedPod, until: float | None = None, hint: Hint | None = None
+        self, entry: QueuedUnit, until: float | None = None, hint: Hint | None = None
     ) -> None:
         """The pod was refused for a reason that does not apply to its copies. It is tried again when something happens, or at `until`."""
-        self.sleep(entry, (_ALONE, entry.uid), Wake.ANYTHING, hint)
+        self.sleep(entry, (_ALONE, entry.key), Wake.ANYTHING, hint)
         if until is not None and (entry.alarm is None or until < entry.alarm):
             entry.alarm = until
-            heapq.heappush(self._alarms, (until, entry.uid))
+            heapq.heappush(self._alarms, (until, entry.key))
 
-    def wait(self, entry: QueuedPod) -> None:
+    def wait(self, entry: QueuedUnit) -> None:
         """The pod lacks something of its own, such as a claim. It is tried again when it changes, or by `wake_pods`."""
-        if entry.uid in self._entries and entry.ticket < 0:
+        if entry.key in self._entries and entry.ticket < 0:
             self._hand_on(self._leave_shape(entry))
-            self._waiting.add(entry.uid)
+            self._waiting.add(entry.key)
 
-    def hold_back(self, entry: QueuedPod, now: float) -> float:
+    def hold_back(self, entry: QueuedUnit, now: float) -> float:
         """Something went wrong, perhaps after the pod was placed. It is tried again after a while; returns that time."""
-        if self._entries.setdefault(entry.uid, entry) is not entry or entry.ticket >= 0:
+        if self._entries.setdefault(entry.key, entry) is not entry or entry.ticket >= 0:
             return now
         wait = min(self._first_backoff_s * 2.0 ** min(entry.failures, 30), self._longest_backoff_s)
         entry.failures += 1
         self.pause(entry, now + wait)
         return now + wait
 
-    def pause(self, entry: QueuedPod, until: float) -> None:
+    def pause(self, entry: QueuedUnit, until: float) -> None:
         """The pod is tried again at some time, whatever happens."""
-        if self._entries.get(entry.uid) is not entry or entry.ticket >= 0:
+        if self._entries.get(entry.key) is not entry or entry.ticket >= 0:
             return  # gone, or changed and in line again
         self._hand_on(self._leave_shape(entry))
         self._tickets += 1
         entry.ticket = self._tickets
-        heapq.heappush(self._held_back, (until, entry.ticket, entry.uid))
+        heapq.heappush(self._held_back, (until, entry.ticket, entry.key))
 
-    def put_back(self, entry: QueuedPod) -> None:
+    def put_back(self, entry: QueuedUnit) -> None:
         """The decision about a pod was overtaken by that of another. It is tried again at once."""
-        if self._entries.setdefault(entry.uid, entry) is entry and entry.ticket < 0:
+        if self._entries.setdefault(entry.key, entry) is entry and entry.ticket < 0:
             self._hand_on(self._leave_shape(entry))
             self._put_in_line(entry)
 
@@ -223,19 +277,19 @@ class Queue:
     def wake_pods(self, uids: Iterable[str]) -> None:
         """Something happened that concerns these pods alone."""
         for uid in uids:
-            entry = self._entries.get(uid)
+            entry = self.get(uid)
             if entry is not None and self.is_idle(entry):
                 self._leave_shape(entry)
                 self._put_in_line(entry)
 
-    def is_idle(self, entry: QueuedPod) -> bool:
+    def is_idle(self, entry: QueuedUnit) -> bool:
         """Whether the pod waits for something to happen: it is neither in line nor being tried."""
-        if entry.uid in self._waiting:
+        if entry.key in self._waiting:
             return True
         sleepers = self._sleeping.get(entry.shape) if entry.shape is not None else None
-        return sleepers is not None and entry.uid in sleepers.entries
+        return sleepers is not None and entry.key in sleepers.entries
 
-    def alike(self, entry: QueuedPod) -> list[QueuedPod]:
+    def alike(self, entry: QueuedUnit) -> list[QueuedUnit]:
         """The pods that sleep with this one because its refusal applies to them too."""
         sleepers = self._sleeping.get(entry.shape) if entry.shape is not None else None
         if sleepers is None:
@@ -255,6 +309,15 @@ class Queue:
             heapq.heappop(self._held_back)
         return alarm
 
+    def _start(self, entry: QueuedUnit, uids: Iterable[str]) -> None:
+        for uid in uids:
+            self._unit_of.pop(uid, None)
+            entry.pods.pop(uid, None)
+        if not entry.pods:
+            self._entries.pop(entry.key, None)
+        elif entry.ticket < 0:
+            self._put_in_line(entry)
+
     def _rings(self, due: float, uid: str) -> bool:
         """Whether an alarm is still wanted."""
         entry = self._entries.get(uid)
@@ -265,7 +328,7 @@ class Queue:
         sleepers.burst = most
         sleepers.awake += len(woken)
         for entry in woken:
-            del sleepers.entries[entry.uid]
+            del sleepers.entries[entry.key]
             entry.woken_by_shape = True
             self._put_in_line(entry)
 
@@ -274,13 +337,13 @@ class Queue:
         if sleepers is not None and sleepers.burst and not sleepers.awake and sleepers.entries:
             self._wake(sleepers, 1)
 
-    def _leave_shape(self, entry: QueuedPod) -> _Sleepers | None:
+    def _leave_shape(self, entry: QueuedUnit) -> _Sleepers | None:
         """Forget that the pod waits, sleeps, or was woken, with others of its shape."""
-        self._waiting.discard(entry.uid)
+        self._waiting.discard(entry.key)
         sleepers = self._sleeping.get(entry.shape) if entry.shape is not None else None
         if sleepers is None:
             return None
-        sleepers.entries.pop(entry.uid, None)
+        sleepers.entries.pop(entry.key, None)
         if entry.woken_by_shape:
             entry.woken_by_shape = False
             sleepers.awake -= 1
@@ -302,10 +365,10 @@ class Queue:
         if hint is not None:
             self._hopeful.setdefault(hint, {})[shape] = sleepers
 
-    def _put_in_line(self, entry: QueuedPod) -> None:
+    def _put_in_line(self, entry: QueuedUnit) -> None:
         self._tickets += 1
         entry.ticket = self._tickets
-        heapq.heappush(self._line, (*entry.rank, entry.ticket, entry.uid))
+        heapq.heappush(self._line, (*entry.rank, entry.ticket, entry.key))
 
     def _return_held_back(self, now: float) -> None:
         while self._alarms and self._alarms[0][0] <= now:
@@ -318,3 +381,7 @@ class Queue:
             entry = self._entries.get(uid)
             if entry is not None and entry.ticket == ticket:
                 self._put_in_line(entry)
+
+
+def _key_of(gang: GangKey) -> str:
+    return f"gang {gang.dialect.value} {gang.namespace}/{gang.name} {gang.uid}"

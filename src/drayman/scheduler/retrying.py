@@ -20,7 +20,7 @@ from drayman.placement.decision.outcomes import (
     Unfinished,
 )
 from drayman.placement.nominations import Nominations
-from drayman.scheduler.queue import Queue, QueuedPod
+from drayman.scheduler.queue import Queue, QueuedUnit
 
 IN_A_ROW: Final = 8
 """Attempts without a pause for a pod that is overtaken again and again: server and scheduler might disagree about what is free."""
@@ -40,13 +40,13 @@ class Retrying:
         self._nominations = nominations
         self._blocked: dict[str, set[str]] = {}  # pods that wait for a write, by uid of the claim
 
-    def refused(self, entry: QueuedPod, why: NoPlacement, now: float) -> None:
+    def refused(self, entry: QueuedUnit, why: NoPlacement, now: float) -> None:
         """A decision found no place for the pod."""
         match why:
             case Lacking():
                 self._queue.wait(entry)
             case BeingWritten(claim):
-                self._blocked.setdefault(claim.metadata.uid, set()).add(entry.uid)
+                self._blocked.setdefault(claim.metadata.uid, set()).add(entry.key)
                 self._queue.wait(entry)
             case Unfinished(rest=None):
                 self._queue.pause(entry, now + BETWEEN_PARTS_S)
@@ -59,22 +59,22 @@ class Retrying:
                     self._queue.hold_back(entry, now)
                     return
                 hint = demand.hint(not_found.verdicts.values())
-                if entry.uid in self._nominations:
+                if entry.key in self._nominations:
                     self._queue.sleep_alone(entry, hint=hint)
                 else:
                     self._queue.sleep(entry, demand.key, demand.interest, hint)
             case _:
                 assert_never(why)
 
-    def awaits_others(self, entry: QueuedPod, until: float | None) -> None:
+    def awaits_others(self, entry: QueuedUnit, until: float | None) -> None:
         """Others were asked to go for the pod. If they are not gone by then, it looks for other room."""
         self._queue.sleep_alone(entry, until, entry.hint)
 
-    def failed(self, entry: QueuedPod, now: float) -> None:
+    def failed(self, entry: QueuedUnit, now: float) -> None:
         """Something went wrong, perhaps after the pod was placed."""
         self._queue.hold_back(entry, now)
 
-    def overtaken(self, entry: QueuedPod, now: float) -> None:
+    def overtaken(self, entry: QueuedUnit, now: float) -> None:
         """Others were faster to take what the pod was to get. That is known now, so the next decision will be another."""
         if entry.attempts % IN_A_ROW:
             self._queue.put_back(entry)

@@ -49,7 +49,7 @@ from drayman.scheduler.occupants import Occupants
 from drayman.scheduler.other_schedulers import UNSERVED_AFTER_S, UnservedPods
 from drayman.scheduler.preempting import Preempted, Preemptor
 from drayman.scheduler.protection import Budgets
-from drayman.scheduler.queue import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Queue, QueuedPod
+from drayman.scheduler.queue import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Queue, QueuedUnit
 from drayman.scheduler.reporting import (
     SCHEDULER_ERROR,
     UNSCHEDULABLE,
@@ -121,7 +121,7 @@ class Scheduler:
         self._clock = clock
         self._wall_clock = wall_clock
         self._work = asyncio.Event()
-        self._under_way: dict[str, tuple[QueuedPod, Placement]] = {}
+        self._under_way: dict[str, tuple[QueuedUnit, Placement]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._aside: set[asyncio.Task[None]] = set()
         self._working_out = asyncio.Lock()
@@ -138,9 +138,9 @@ class Scheduler:
         self._making_room = MakingRoom(
             self._preemptor,
             self._clock,
-            lambda entry: self.queue.get(entry.uid) is entry,
+            lambda entry: self.queue.get(entry.key) is entry,
             self._preempted,
-            lambda entry: self._hold_back(entry.uid),
+            lambda entry: self._hold_back(entry.key),
         )
         self._recorder = EventRecorder(client, DEFAULT_SCHEDULER)
         self._reporter = Reporter(client, self._recorder, self._still_waits, wall_clock)
@@ -272,23 +272,24 @@ class Scheduler:
         decisions = self._cycle.decide(ROUND)
         if decisions.placed:
             for entry, placement in decisions.placed:
-                self._under_way[entry.uid] = (entry, placement)
-                self._reporter.forget(entry.uid)
+                self._under_way[placement.uid] = (entry, placement)
+                self._reporter.forget(placement.uid)
             self._spawn(self._binder.bind(decisions.placements))
         for refused in decisions.refused:
             self._refused(refused)
 
     def _refused(self, refused: Refused) -> None:
-        if self._turns is not None:
-            self._turns.give_up(refused.entry.pod)
-        self._reporter.refuse(
-            refused.entry.pod,
-            UNSCHEDULABLE,
-            refused.explain,
-            patience_s=refused.patience_s,
-            copies=lambda: self._copies(refused),
-            shape=refused.entry.shape,
-        )
+        for pod in refused.entry.pods.values():
+            if self._turns is not None:
+                self._turns.give_up(pod)
+            self._reporter.refuse(
+                pod,
+                UNSCHEDULABLE,
+                refused.explain,
+                patience_s=refused.patience_s,
+                copies=lambda: self._copies(refused),
+                shape=refused.entry.shape,
+            )
         if isinstance(refused.why, Unfinished) and refused.why.rest is not None:
             self._set_aside(self._work_out(refused.entry, refused.why.rest))
             return
@@ -298,21 +299,21 @@ class Scheduler:
         elif isinstance(refused.why, NoNode):
             self._preempt(refused.entry, refused.why)
 
-    def _preempt(self, entry: QueuedPod, why: NoNode) -> None:
+    def _preempt(self, entry: QueuedUnit, why: NoNode) -> None:
         rest = self._making_room.begin(entry, why, self._wall_clock())
         if rest is not None:
             self._set_aside(rest)
 
-    def _preempted(self, entry: QueuedPod, decision: Preempted | None) -> None:
+    def _preempted(self, entry: QueuedUnit, decision: Preempted | None) -> None:
         now = self._wall_clock()
-        if entry.uid in self._nominations:
-            overdue_at = self._preemptor.overdue_at(entry.uid, now)
+        if entry.key in self._nominations:
+            overdue_at = self._preemptor.overdue_at(entry.key, now)
             until = None if overdue_at is None else self._clock() + overdue_at - now
             self._cycle.retrying.awaits_others(entry, until)
         if decision is not None:
             self._spawn(self._evictor.carry_out(decision, now))
             if decision.again:
-                self._hold_back(entry.uid)
+                self._hold_back(entry.key)
 
     def _copies(self, refused: Refused) -> Iterator[tuple[Pod, Callable[[], str]]]:
         """The pods that sleep because a copy of them was refused, and how to explain the reason for each."""
@@ -326,16 +327,16 @@ class Scheduler:
         self._aside.add(task)
         task.add_done_callback(self._aside.discard)
 
-    async def _work_out(self, entry: QueuedPod, rest: Callable[[], object]) -> None:
+    async def _work_out(self, entry: QueuedUnit, rest: Callable[[], object]) -> None:
         """Do what a decision needs and takes too long for the event loop, for one pod at a time."""
         try:
             async with self._working_out:
                 await asyncio.to_thread(rest)
         except Exception:
-            _log.exception("pod %s/%s", entry.pod.metadata.namespace, entry.pod.metadata.name)
+            _log.exception("%s", entry)
             self._cycle.retrying.failed(entry, self._clock())
         else:
-            self.queue.wake_pods((entry.uid,))
+            self.queue.wake_pods((entry.key,))
         self._work.set()
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
@@ -411,20 +412,21 @@ class Scheduler:
         known = self._under_way.pop(placement.uid, None)
         if known is None:
             return
-        entry = known[0]
+        entry, pod = known[0], placement.pod
         if self._turns is not None:
-            self._turns.give_up(entry.pod)
-        if self._follower.waits(entry.uid):
+            self._turns.give_up(pod)
+        if self._follower.waits(placement.uid):
+            entry = self.queue.rejoin(entry, pod)
             if overtaken:
                 self._cycle.retrying.overtaken(entry, self._clock())
             else:
                 self._nominations.renew(
-                    entry.uid, placement.node, placement.needs, placement.devices
+                    placement.uid, placement.node, placement.needs, placement.devices
                 )
                 self._cycle.retrying.failed(entry, self._clock())
                 # The next attempt may come before the next report for a pod that already has one.
                 urgent = placement.volumes is not None
-                self._reporter.refuse(entry.pod, SCHEDULER_ERROR, lambda: why, urgent=urgent)
+                self._reporter.refuse(pod, SCHEDULER_ERROR, lambda: why, urgent=urgent)
         self._work.set()
 
     def settled(self, claims: Iterable[ResourceClaim]) -> None:

@@ -54,7 +54,7 @@ from drayman.scheduler.freeing import Freeing
 from drayman.scheduler.occupants import Occupants
 from drayman.scheduler.preempting import Preemptor
 from drayman.scheduler.protection import Budgets
-from drayman.scheduler.queue import Queue, QueuedPod
+from drayman.scheduler.queue import Queue, QueuedUnit
 from oracle.build import taint
 from oracle.nodes import JsonObject
 from oracle.selectors import GPU
@@ -112,7 +112,7 @@ class Play:
         self.rules: dict[str, JsonObject] = {}
         self.claims: dict[str, ResourceClaim] = {}
         self.pods: dict[str, Pod] = {}
-        self.entries: dict[str, QueuedPod] = {}
+        self.entries: dict[str, QueuedUnit] = {}
         """Of pods that have been decided about, by uid."""
         self.refused: list[Refused] = []
         """Everything that was ever refused."""
@@ -404,21 +404,21 @@ class Play:
             assert "internal error" not in _message(refused), refused
             if isinstance(refused.why, Unfinished) and refused.why.rest is not None:
                 refused.why.rest()
-                self.queue.wake_pods((refused.entry.uid,))
+                self.queue.wake_pods((refused.entry.key,))
             if isinstance(refused.why, NoNode):
                 movable = self._freeing.movable(refused.why.demand, refused.why.not_found)
                 if movable is None:
                     self._preempt(refused.entry, refused.why)
                 else:
                     self.freeing.append(movable)
-        self.entries.update((entry.uid, entry) for entry, _ in decided.placed)
+        self.entries.update((entry.key, entry) for entry, _ in decided.placed)
         groups = _sharing(decided.placements)
         before = self._decided()
         for number, placement in enumerate(decided.placements):
             self._judge(placement, [*before, *decided.placements[:number]])
         self.under_way += groups
 
-    def _preempt(self, entry: QueuedPod, why: NoNode) -> None:
+    def _preempt(self, entry: QueuedUnit, why: NoNode) -> None:
         decision = completed(self._preemptor.decide(why.demand, why.not_found, self.now))
         if decision is not None and decision.nomination is not None:
             self.cycle.retrying.awaits_others(entry, None)

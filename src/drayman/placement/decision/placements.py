@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -55,6 +55,8 @@ class Placement(Struct, frozen=True, eq=False):
     """What its volume claims without a volume get."""
     waits: bool = False
     """Whether others have to make devices or volumes ready before the pod is bound."""
+    unit: str = ""
+    """The key of the gang with which it is bound; empty for a pod on its own."""
 
     @property
     def uid(self) -> str:
@@ -75,6 +77,12 @@ class Placement(Struct, frozen=True, eq=False):
             return self
         claims = (*self.claims, *(written[made.key] for made in self.made))
         return replace(self, claims=claims, made=())
+
+
+def together(placements: Sequence[Placement], unit: str) -> list[Placement]:
+    """The placements of a gang: its members are bound at the same time, so all of them wait if one does."""
+    waits = any(item.waits for item in placements)
+    return [replace(item, unit=unit, waits=waits) for item in placements]
 
 
 def assume(state: ClusterState, placement: Placement, found: Found) -> Placement:

@@ -102,10 +102,10 @@ class GangBook:
     # Objects.
 
     def set_group(self, group: GroupObject) -> None:
-        self._log.put(self._objects, _key_of(group), group)
+        self._log.put(self._objects, key_of_group(group), group)
 
     def remove_group(self, group: GroupObject) -> None:
-        self._log.pop(self._objects, _key_of(group))
+        self._log.pop(self._objects, key_of_group(group))
 
     def set_job(self, job: Job) -> None:
         """Its annotations may make its pods a gang."""
@@ -232,6 +232,10 @@ class GangBook:
         """The members that have done their part, by uid: they count, and need no place any more."""
         return self._standing[Standing.SUCCEEDED].get(key, _NOBODY)
 
+    def pods_of_job(self, uid: str) -> list[Pod]:
+        """The pods of a Job, in gangs or not."""
+        return list(self._of_jobs.get(uid, _NOBODY).values())
+
     def keys(self) -> list[GangKey]:
         """The gangs that have members, always in the same order."""
         found = {key for buckets in self._standing.values() for key in buckets}
@@ -349,7 +353,8 @@ class _Same:
         return id(self._value)
 
 
-def _key_of(group: GroupObject) -> GangKey:
+def key_of_group(group: GroupObject) -> GangKey:
+    """Of the gang that an object stands for."""
     namespace, name = group.metadata.namespace, group.metadata.name
     match group:
         case PodGroup():

@@ -31,6 +31,7 @@ from drayman.placement.gangs.gang import Flaw, Gang, Slices, Subgroup, Wish
 from drayman.placement.gangs.quorum import Shortfall, shortfall
 from drayman.placement.joint.arranging import Arranger
 from drayman.placement.joint.seating import Seat, Seating, Seats
+from drayman.placement.nodes import NodeState
 from drayman.topology import Path
 from drayman.topology.hierarchy import Hierarchy, configured
 
@@ -71,6 +72,17 @@ class Starting(Struct, frozen=True, eq=False):
 
     gang: Gang
     seats: Seats
+    as_one: bool = True
+    """Whether none of them starts without the others."""
+
+
+class Nearest(Struct, frozen=True, eq=False):
+    """As many members of a gang as fit at once in the place that has the most room."""
+
+    seats: Seats
+    place: str
+    """Empty: anywhere."""
+    nodes: tuple[NodeState, ...]
 
 
 GangOutcome: TypeAlias = Flawed | Incomplete | NoRoom | Starting
@@ -116,6 +128,13 @@ class GangDecider:
         if shortfall(gang, has) is None:
             return self._joining(gang, ready)
         return self._starting(gang, ready, has)
+
+    def nearest(self, refused: NoRoom) -> Nearest:
+        """How far a gang that was refused gets, in the place that has the most room for it."""
+        members = [
+            _Ready(self._book.waiting(refused.gang.key)[d.needs.uid], d) for d in refused.demands
+        ]
+        return _Places(self, refused.gang, _Chosen(tuple(members), {})).nearest()
 
     def placed_nodes(self, gang: Gang) -> tuple[Member, ...]:
         """The members that have a node, and stay."""
@@ -165,7 +184,7 @@ class GangDecider:
                     self.seating.take(seat)
                     seats.append(seat)
         if seats:
-            return Starting(gang, tuple(seats))
+            return Starting(gang, tuple(seats), as_one=False)
         return NoRoom(gang, tuple(each.demand for each in ready), 1, gave_up)
 
 
@@ -284,6 +303,29 @@ class _Places:
                     break
         self.gave_up |= choice.gave_up or self._decider.arranger.gave_up
         return best
+
+    def nearest(self) -> Nearest:
+        """As many members as fit, in the domain of the required level that has the most room."""
+        everywhere = tuple(self._state.nodes.values())
+        demands = [each.demand for each in self._chosen.members]
+        try:
+            tree = self._decider.domains.tree(self._hierarchy())
+            required, _ = _levels(tree, self._gang.wish)
+        except KeyError:
+            return Nearest((), "", ())
+        if required is None:
+            return Nearest(
+                self._decider.arranger.arrange(demands, 1, everywhere) or (), "", everywhere
+            )
+        held = rooms(self._state, tree, self._decider.counts, self._wanted)
+        pinned = {leaf[: required + 1] for leaf in self._pinned(tree, lambda _: True)}
+        homes = [path for path in tree.domains(required) if not pinned or path in pinned]
+        homes.sort(key=lambda path: (-held.of(path)[0], path))
+        if not homes:
+            return Nearest((), "", ())
+        nodes = tuple(self._state.nodes[name] for name in tree.nodes(homes[0]))
+        found = self._decider.arranger.arrange(demands, 1, nodes) or ()
+        return Nearest(found, tree.title(homes[0]), nodes)
 
     def _hierarchy(self) -> Hierarchy:
         gang = self._gang
