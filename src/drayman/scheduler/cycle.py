@@ -27,12 +27,12 @@ from drayman.placement.decision.outcomes import (
     Unfinished,
 )
 from drayman.placement.decision.placements import Placement
+from drayman.placement.gangs.gang import GangKey
+from drayman.placement.joint.gangs import Flawed, Incomplete, NoRoom, Starting
 from drayman.placement.nominations import Nominations
 from drayman.placement.state import ClusterState
 from drayman.reasons.reason import Reason
 from drayman.reasons.waiting import costly_selectors, given_back
-from drayman.placement.gangs.gang import GangKey
-from drayman.placement.joint.gangs import Flawed, Incomplete, NoRoom, Starting
 from drayman.scheduler.explaining import Explainer, NodeRefusal
 from drayman.scheduler.gangs import GangCycle, incomplete
 from drayman.scheduler.queue import Queue, QueuedUnit
@@ -73,10 +73,8 @@ class Decisions:
 
     placed: list[tuple[QueuedUnit, Placement]] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
-    started: list[GangKey] = field(default_factory=list)
-    """Gangs of which members start."""
-    stuck: list[GangKey] = field(default_factory=list)
-    """Gangs for which there is no room."""
+    stuck: list[tuple[GangKey, Callable[[], str]]] = field(default_factory=list)
+    """Gangs for which there is no room, and how to explain it."""
 
     @property
     def placements(self) -> list[Placement]:
@@ -189,7 +187,6 @@ class Cycle:
                 placed = gangs.start(round_, entry, outcome)
                 self._queue.placed(entry, [placement.uid for placement in placed])
                 decisions.placed += [(entry, placement) for placement in placed]
-                decisions.started.append(outcome.gang.key)
             case Unfinished():
                 self.retrying.refused(entry, outcome, now)
                 refused = self._refused(entry, outcome)
@@ -204,8 +201,9 @@ class Cycle:
                 decisions.refused.append(Refused(entry, None, lambda: text, PATIENCE_S))
             case NoRoom():
                 gangs.put_to_sleep(entry, outcome, now)
-                decisions.refused.append(Refused(entry, None, partial(self._explain_gang, entry)))
-                decisions.stuck.append(outcome.gang.key)
+                explain = partial(self._explain_gang, entry)
+                decisions.refused.append(Refused(entry, None, explain))
+                decisions.stuck.append((outcome.gang.key, explain))
 
     def _explain_gang(self, entry: QueuedUnit) -> str:
         return self._gangs.explain(entry, self._wall_clock(), self._explainer.in_words)

@@ -13,7 +13,7 @@ from drayman.placement.decision.outcomes import NoNode, Unfinished
 from drayman.placement.decision.placements import Placement, together
 from drayman.placement.domains.copies import CopyCounts
 from drayman.placement.domains.following import Domains
-from drayman.placement.fit import FITS
+from drayman.placement.fit import FITS, Cause, Verdict
 from drayman.placement.gangs.gang import Flaw, Gang
 from drayman.placement.joint.gangs import (
     Flawed,
@@ -30,6 +30,11 @@ MEMBERS_PER_PART: Final = 8
 """How many members may be worked out with the work that a single pod is allowed."""
 AGAIN_S: Final = 10.0
 """After which a gang is tried again whose members depend on other pods in ways that are not followed."""
+
+
+_ELSEWHERE: Final = Verdict.refusal(
+    Cause.NODE_AFFINITY, "node(s) were not in the domain with the most room for the gang"
+)
 
 
 class GangCycle:
@@ -57,12 +62,11 @@ class GangCycle:
         if own is not None:
             return Flawed(own)
         work = PART * (1 + len(entry.pods) / MEMBERS_PER_PART) * 2**entry.fruitless
-        with self._decider.nominations.as_seen_by(entry.pod):
-            with self._state.allowance.limited(work):
-                try:
-                    return self._new(round_).decide(gang, tuple(entry.pods.values()))
-                except UnfinishedError as error:
-                    return Unfinished(error.rest, has_advanced=False)
+        with self._decider.nominations.as_seen_by(entry.pod), self._state.allowance.limited(work):
+            try:
+                return self._new(round_).decide(gang, tuple(entry.pods.values()))
+            except UnfinishedError as error:
+                return Unfinished(error.rest, has_advanced=False)
 
     def start(self, round_: Round, entry: QueuedUnit, starting: Starting) -> list[Placement]:
         """The members go where they were found to fit: that counts from now on."""
@@ -133,9 +137,11 @@ class GangCycle:
             for seat in nearest.seats:
                 decider.seating.take(seat)
             placer = round_.placer(rest)
-            verdicts = {n.facts.name: placer.verdict_on(rest, n) for n in nearest.nodes}
-            refusing = {name: v for name, v in verdicts.items() if v is not FITS}
-            return f"{text} The next one: {describe(NoNode(rest, NotFound(refusing)))}"
+            here = {n.facts.name: placer.verdict_on(rest, n) for n in nearest.nodes}
+            if not here or FITS in here.values():
+                return text  # it is not nodes that refuse it
+            verdicts = dict.fromkeys(self._state.nodes, _ELSEWHERE) | here
+            return f"{text} The next one: {describe(NoNode(rest, NotFound(verdicts)))}"
 
     def _new(self, round_: Round) -> GangDecider:
         return GangDecider(round_, self._domains, self._counts, self._policy)

@@ -43,6 +43,7 @@ from drayman.scheduler.evicting import Evictor
 from drayman.scheduler.following import Follower
 from drayman.scheduler.foresight import Foresight
 from drayman.scheduler.freeing import Freeing
+from drayman.scheduler.group_conditions import GroupConditions
 from drayman.scheduler.losses import Losses
 from drayman.scheduler.making_room import MakingRoom
 from drayman.scheduler.occupants import Occupants
@@ -144,6 +145,7 @@ class Scheduler:
         )
         self._recorder = EventRecorder(client, DEFAULT_SCHEDULER)
         self._reporter = Reporter(client, self._recorder, self._still_waits, wall_clock)
+        self._group_conditions = GroupConditions(client, self.state.gangs, wall_clock)
         pods = informers.informer(PODS)
         self._losses = Losses(client, self.state, pods, self._recorder, self.tally, wall_clock)
         self._rivals = None if self._options.is_guarded else self._new_rivals(client)
@@ -232,6 +234,7 @@ class Scheduler:
     async def _schedule(self) -> None:
         self._recorder.start()
         reporting = asyncio.create_task(self._reporter.run(), name="scheduler reports")
+        judging = asyncio.create_task(self._group_conditions.run(), name="conditions of groups")
         looking = asyncio.create_task(self._foresight.run(self._is_busy), name="scheduler looks")
         try:
             await self._rounds()
@@ -239,7 +242,7 @@ class Scheduler:
             self._unserved.stop()
             if self._rivals is not None:
                 self._rivals.stop()
-            ending = (reporting, looking, *self._tasks, *self._aside)
+            ending = (reporting, judging, looking, *self._tasks, *self._aside)
             for task in ending:
                 task.cancel()
             await asyncio.gather(*ending, return_exceptions=True)
@@ -277,6 +280,8 @@ class Scheduler:
             self._spawn(self._binder.bind(decisions.placements))
         for refused in decisions.refused:
             self._refused(refused)
+        for key, explain in decisions.stuck:
+            self._group_conditions.stuck(key, explain)
 
     def _refused(self, refused: Refused) -> None:
         for pod in refused.entry.pods.values():
@@ -373,6 +378,7 @@ class Scheduler:
         self._under_way.pop(placement.uid, None)
         self._nominations.withdraw(placement.uid)
         self._reporter.bound(placement.pod, placement.node)
+        self._group_conditions.bound(placement.pod)
 
     def waiting(self, placement: Placement) -> None:
         made = (item.claim for item in placement.made)

@@ -258,6 +258,11 @@ class GangBook:
         found = None if key is None else self._objects.get(kubernetes.key_of(*key))
         return found if isinstance(found, PodGroup) else None
 
+    def pod_group(self, key: GangKey) -> PodGroup | None:
+        """The PodGroup of Kubernetes that a key stands for, if it exists."""
+        found = self._objects.get(key)
+        return found if isinstance(found, PodGroup) else None
+
     def placed_in(self, group: GroupKey) -> Set[str]:
         """The pods of a PodGroup that have a node, by uid."""
         return self.placed(kubernetes.key_of(*group)).keys()
