@@ -14,9 +14,6 @@ _NO_DIFF: Final = "the text does not end with a diff of the Go values"
 _NO_PROTOBUF: Final = "the forms that are offered are JSON and YAML"
 _WHOLE_OBJECT: Final = "the text quotes the patched object, not the patch"
 _NO_EMPTY_LIST: Final = "an empty list is quoted as null: it counts as an absent one"
-_ONE_BY_ONE: Final = "pods of a group are scheduled one by one"
-_NO_CONDITION: Final = "pod groups get no condition that says whether they are scheduled"
-_NO_TOPOLOGY: Final = "the topology constraint of a group is not looked at"
 _ONE_NAME: Final = (
     "two alternatives have one name, so that the checker cannot tell which of them was served"
 )
@@ -54,26 +51,6 @@ DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
         "pod/ephemeral-container": _NO_DIFF,
         "strategic/deployment-list-instead-of-map": _WHOLE_OBJECT,
         "strategic/deployment-wrong-type": _WHOLE_OBJECT,
-    },
-    "scheduling/scenarios": {
-        "gang-basic-policy-binds-one-by-one": _NO_CONDITION,
-        "gang-blocked-holds-no-device": _ONE_BY_ONE,
-        "gang-greedy-node-choice": _ONE_BY_ONE,
-        "gang-group-object-missing": _NO_CONDITION,
-        "gang-more-members-than-quorum": _NO_CONDITION,
-        "gang-quorum-not-created": _ONE_BY_ONE,
-        "gang-topology-larger-clique": _NO_TOPOLOGY,
-        "gang-topology-network-device": _NO_CONDITION,
-        "gang-topology-no-rack-fits": _NO_TOPOLOGY,
-        "gang-topology-running-member-pins-rack": _NO_CONDITION,
-        "gang-topology-unlabelled-node-is-out": _NO_TOPOLOGY,
-        "gang-two-gangs-room-for-one": _NO_CONDITION,
-        "gang-whole-else-half": _ONE_BY_ONE,
-        "gang-whole-else-half-two-members": _NO_CONDITION,
-        "gang-workload-template-reference": _NO_CONDITION,
-        "group-claim-from-template": _NO_CONDITION,
-        "group-claim-named": _NO_CONDITION,
-        "group-claim-template-missing": _NO_CONDITION,
     },
 }
 """By the file, followed by what is compared where that is not all of the record, and by the name of the record."""
