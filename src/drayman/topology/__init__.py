@@ -1,23 +1,33 @@
 """Where devices and nodes are, and how far apart: read from attributes and labels, never guessed.
 
-`locality` and `kind` read one device; `link` measures two of one node; `Matrix` is `nvidia-smi topo -m` as data; `levels`
-reads what node labels say about racks, blocks and NVLink domains.
+`locality` and `kind` read one device; `link` measures two of one node; `Matrix` is `nvidia-smi topo -m` as data; `places`
+reads what node labels say about racks, blocks and NVLink domains; a `Hierarchy` is the levels of a cluster in their order.
 """
 
 from drayman.topology.distance import Distance, Link
-from drayman.topology.levels import LevelKind, levels
+from drayman.topology.hierarchy import Hierarchy, Path, configured, recognised
+from drayman.topology.levels import Level, LevelKind, Place, level_of, places
 from drayman.topology.locality import DeviceKind, Locality, kind, locality
 from drayman.topology.matrix import Matrix, matrix
+from drayman.topology.stated import StatedPlaces
 
 __all__ = [
     "DeviceKind",
     "Distance",
+    "Hierarchy",
+    "Level",
     "LevelKind",
     "Link",
     "Locality",
     "Matrix",
+    "Path",
+    "Place",
+    "StatedPlaces",
+    "configured",
     "kind",
-    "levels",
+    "level_of",
     "locality",
     "matrix",
+    "places",
+    "recognised",
 ]

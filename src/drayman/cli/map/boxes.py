@@ -23,7 +23,7 @@ from drayman.questions.devices.reading import UNSEEN_HOLDER, Reading, Share
 from drayman.reasons.naming import taint_title
 from drayman.simulate.capacity_left import capacity_use
 from drayman.simulate.unit_counts import HELD, Unit, count_by_kind
-from drayman.topology import LevelKind, levels
+from drayman.topology import LevelKind, places
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -84,10 +84,10 @@ class NodeDrawing:
         from rich.text import Text
 
         line = Text(self._node.metadata.name, style="bold")
-        for each in levels(self._node.metadata.labels):
+        for each in places(self._node.metadata.labels):
             if each.kind is LevelKind.HOST:
                 continue
-            line.append(f"  {each.kind.name.lower().replace('_', ' ')} ", style="dim not bold")
+            line.append(f"  {each.kind.title} ", style="dim not bold")
             line.append(cut(each.value, 24), style="not bold")
         yield line
         if closed := closed_by(self._node):

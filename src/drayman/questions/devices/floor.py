@@ -12,7 +12,7 @@ from drayman.placement.fit.readiness import Closed, closed_by
 from drayman.placement.occupancy import Occupancy, State
 from drayman.questions.devices.ordering import natural
 from drayman.simulate.unit_counts import Unit, count_by_kind, gather
-from drayman.topology import DeviceKind, LevelKind, levels
+from drayman.topology import DeviceKind, LevelKind, places
 
 Counts = Mapping[DeviceKind, Counter[State]]
 
@@ -116,7 +116,7 @@ def total(counts: Iterable[Counts]) -> Counts:
 def _place(node: Node) -> tuple[str, str, str]:
     """Block, rack and NVLink domain; the zone serves as the block where no label names one."""
     names: dict[LevelKind, str] = {}
-    for level in levels(node.metadata.labels):
-        names.setdefault(level.kind, level.value)
+    for place in places(node.metadata.labels):
+        names.setdefault(place.kind, place.value)
     block = names.get(LevelKind.BLOCK) or names.get(LevelKind.ZONE, "")
     return block, names.get(LevelKind.RACK, ""), names.get(LevelKind.NVLINK_DOMAIN, "")

@@ -10,7 +10,7 @@ from drayman.placement.fit.readiness import closed_by
 from drayman.questions.devices.node_layout import NodeLayout, unit_locality
 from drayman.questions.devices.reading import Reading
 from drayman.questions.devices.rows import DeviceRow, device_row
-from drayman.topology import levels
+from drayman.topology import places
 
 
 class NodeMap(ApiStruct, kw_only=True):
@@ -30,7 +30,7 @@ def node_map(reading: Reading, node: Node, layout: NodeLayout) -> NodeMap:
     return NodeMap(
         node=node.metadata.name,
         closed=tuple(why.value for why in closed_by(node)),
-        levels={each.label: each.value for each in levels(node.metadata.labels)},
+        levels={each.label: each.value for each in places(node.metadata.labels)},
         devices=tuple(
             device_row(reading, standing, unit_locality(unit))
             for unit in (*layout.units, *layout.reached)
