@@ -1,5 +1,6 @@
 """The search for devices: from claims and a node's view to a plan or a refusal. Pure and read-only."""
 
+from drayman.allocator.copies import Together, together
 from drayman.allocator.problem.outcome import (
     ClaimPlan,
     Defect,
@@ -33,6 +34,8 @@ __all__ = [
     "Rejection",
     "RejectionReason",
     "Scope",
+    "Together",
     "search",
     "signature",
+    "together",
 ]

@@ -13,7 +13,7 @@ from drayman.placement.fit.neighbourhood import EmptyNeighbourhood, Neighbourhoo
 from drayman.placement.fit.node import NodeFacts, NodeShape
 from drayman.placement.fit.scores import balance, has_preferences, preferences
 from drayman.placement.fit.static import StaticVerdicts, static_verdict
-from drayman.placement.fit.usage import NodeUsage, usage_verdict
+from drayman.placement.fit.usage import NodeUsage, usage_room, usage_verdict
 from drayman.placement.fit.verdict import (
     FITS,
     Cause,
@@ -55,6 +55,7 @@ __all__ = [
     "refused_everywhere",
     "static_verdict",
     "unschedulable_message",
+    "usage_room",
     "usage_verdict",
     "volume_check",
 ]

@@ -109,20 +109,31 @@ def usage_verdict(
     return _shortage(pod, node, usage, delegated)
 
 
+def usage_room(
+    needs: PodNeeds,
+    facts: NodeFacts,
+    usage: NodeUsage,
+    most: int,
+    delegated: frozenset[str] = NOTHING,
+) -> int:
+    """How many pods with these needs ports and resources are left for, if at most so many are wanted."""
+    pod, node = needs.shape, facts.shape
+    if pod.ports:
+        if usage.ports.conflict(pod.ports):
+            return 0
+        most = min(most, 1)
+    most = min(most, node.pods - len(usage.pods))
+    for _, asked, used, there in _amounts(pod, node, usage, delegated):
+        if asked:
+            most = min(most, (there - used) // asked)
+    return max(0, most)
+
+
 def _shortage(
     pod: PodShape, node: NodeShape, usage: NodeUsage, delegated: frozenset[str]
 ) -> Verdict:
     """All resources that are short, together. If even the empty node is too small, evicting pods does not help."""
-    amounts = [
-        (CPU, pod.cpu, usage.cpu, node.cpu),
-        (MEMORY, pod.memory, usage.memory, node.memory),
-        (STORAGE, pod.storage, usage.storage, node.storage),
-    ]
-    amounts += [
-        (name, amount, usage.extended.get(name, 0), node.extended.get(name, 0))
-        for name, amount in pod.extended
-        if name not in delegated
-    ]
+    amounts = _amounts(pod, node, usage, delegated)
     reasons = [] if len(usage.pods) < node.pods else [TOO_MANY_PODS]
     resolvable = True
     for name, asked, used, there in amounts:
@@ -132,3 +143,20 @@ def _shortage(
     if not reasons:
         return FITS
     return Verdict.refusal(Cause.RESOURCES, *reasons, resolvable=resolvable)
+
+
+def _amounts(
+    pod: PodShape, node: NodeShape, usage: NodeUsage, delegated: frozenset[str]
+) -> list[tuple[str, int, int, int]]:
+    """Of each resource, what a pod asks for, what is used and what there is."""
+    found = [
+        (CPU, pod.cpu, usage.cpu, node.cpu),
+        (MEMORY, pod.memory, usage.memory, node.memory),
+        (STORAGE, pod.storage, usage.storage, node.storage),
+    ]
+    found += [
+        (name, amount, usage.extended.get(name, 0), node.extended.get(name, 0))
+        for name, amount in pod.extended
+        if name not in delegated
+    ]
+    return found
