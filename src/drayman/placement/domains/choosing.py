@@ -1,0 +1,223 @@
+"""Where a gang could go, best first.
+
+Better is: a domain of a finer level that holds all of it; then less spread inside it (`selecting`); then less room left over, so that
+large domains stay whole; then the stable order of names. Nothing wider than the required level is considered, and nodes without a value
+for that are left out.
+
+A candidate is what counting finds (`rooms`), and counts are never too low. So if there is no candidate, the gang does not fit. If there
+is one, it is tried: the search for nodes and devices has the last word, and asks for the next candidate. Each is worked out when it is
+asked for. After the nodes with the least spread, the whole domain is offered, because a rule that counting does not know may need a node
+that seemed superfluous.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from drayman.placement.domains.assigning import ASSIGN_STEPS, Assigned, Part, assign
+from drayman.placement.domains.budget import Budget, OutOfSteps
+from drayman.placement.domains.rooms import Amounts, Rooms, holds
+from drayman.placement.domains.selecting import Selection, select
+from drayman.placement.domains.tree import WHOLE, contains
+from drayman.topology import Path
+
+CHOOSE_STEPS: Final = 4 * ASSIGN_STEPS
+"""Steps that all candidates of one choice may take for the parts of a gang."""
+
+
+class Request(Struct, frozen=True):
+    """A gang that is to be placed: what is missing of it, and what it wishes."""
+
+    need: Amounts
+    """Of all members that have no node."""
+    required: int | None = None
+    """The level of which one domain has to hold all of it; None if the whole cluster will do."""
+    preferred: int | None = None
+    """A finer level that it should not exceed. Least spread is sought in any case; this says what is good enough."""
+    parts: tuple[Part, ...] = ()
+    pinned: tuple[Path, ...] = ()
+    """Where members run already, by node."""
+
+
+class Candidate(Struct, frozen=True):
+    """A place for a gang."""
+
+    domain: Path
+    """Everything is in it."""
+    nodes: tuple[str, ...]
+    """The nodes to use."""
+    spread: tuple[int, ...] = ()
+    """How many domains of each level below are used, nodes last. Empty where the whole domain is offered."""
+    assigned: tuple[Assigned, ...] = ()
+    """The domains of its parts."""
+    is_best: bool = True
+    """Whether nothing with less spread exists in the domain, by what is counted."""
+
+    @property
+    def level(self) -> int:
+        """The level of the domain; -1 for the whole cluster."""
+        return len(self.domain) - 1
+
+    def is_preferred(self, request: Request) -> bool:
+        """Whether it is what the gang prefers, as far as that goes beyond what it requires."""
+        return request.preferred is None or self.level >= request.preferred
+
+
+class Choice:
+    """The candidates for one gang."""
+
+    def __init__(self, rooms: Rooms, request: Request, *, max_steps: int = CHOOSE_STEPS) -> None:
+        self._rooms = rooms
+        self._tree = rooms.tree
+        self._request = request
+        self._budget = Budget(max_steps)
+        self.gave_up = False
+        """Whether a domain was passed over without knowing whether it holds the gang: no candidate is then not a refusal."""
+
+    def __iter__(self) -> Iterator[Candidate]:
+        """The candidates, best first."""
+        widest = -1 if self._request.required is None else self._request.required
+        for level in range(self._tree.node_level, widest - 1, -1):
+            homes = self._homes(level)
+            offered: dict[Path, int] = {}
+            for candidate in self._selected(homes):
+                offered[candidate.domain] = len(candidate.nodes)
+                yield candidate
+            yield from self._whole(homes, offered)
+
+    def _homes(self, level: int) -> list[Path]:
+        """The domains of a level that hold the gang."""
+        request = self._request
+        if level < 0:
+            domains: tuple[Path, ...] = (WHOLE,)
+        elif request.pinned:
+            first = request.pinned[0][: level + 1]
+            domains = (first,) if first[-1] else ()
+        else:
+            domains = self._tree.domains(level)
+        return [
+            path
+            for path in domains
+            if holds(self._rooms.of(path), request.need)
+            and all(contains(path, leaf) for leaf in request.pinned)
+            and (request.required is None or path[request.required])
+        ]
+
+    def _selected(self, homes: list[Path]) -> Iterator[Candidate]:
+        """For each domain the nodes in it with the least spread, if those are not in a single domain of the next level."""
+        found: list[tuple[Selection, Path]] = []
+        for home in homes:
+            selection = self._least_spread(home)
+            if selection is not None and not _is_in_one(home, selection):
+                found.append((selection, home))
+        found.sort(key=lambda item: (item[0].spread, self._left_over(item[1]), item[1]))
+        for selection, home in found:
+            nodes = tuple(node for path in selection.chosen for node in self._useful(path))
+            made = self._candidate(home, nodes, selection)
+            if made is not None:
+                yield made
+
+    def _whole(self, homes: list[Path], offered: dict[Path, int]) -> Iterator[Candidate]:
+        """The domains with all their nodes, unless those were offered before."""
+        for home in sorted(homes, key=lambda path: (self._left_over(path), path)):
+            children = [c for c in self._tree.children(home) if any(self._rooms.of(c))]
+            if not children or (len(children) == 1 and children[0][-1]):
+                continue
+            nodes = self._useful(home)
+            if offered.get(home) == len(nodes):
+                continue
+            made = self._candidate(home, nodes, None)
+            if made is not None:
+                yield made
+
+    def _useful(self, domain: Path) -> tuple[str, ...]:
+        """The nodes of a domain that hold anything."""
+        leaves = self._tree.within(domain, self._tree.node_level)
+        return tuple([leaf[-1] for leaf in leaves if any(self._rooms.of(leaf))])
+
+    def _least_spread(self, home: Path) -> Selection | None:
+        request, tree = self._request, self._tree
+        used = frozenset(leaf for leaf in request.pinned if tree.leaf(leaf[-1]) == leaf)
+        slices = _slices(request)
+        if slices is None or slices.required is None or len(home) > slices.required:
+            return select(self._rooms, request.need, home, tree.node_level, used=used)
+        counted = _in_slices(self._rooms, slices, slices.required)
+        return select(counted, (slices.times,), home, slices.required, used=used)
+
+    def _candidate(
+        self, home: Path, nodes: tuple[str, ...], selection: Selection | None
+    ) -> Candidate | None:
+        assigned: tuple[Assigned, ...] | None = ()
+        if self._request.parts:
+            rooms = self._rooms if selection is None else self._rooms.on(nodes)
+            try:
+                assigned = assign(rooms, home, self._request.parts, budget=self._budget)
+            except OutOfSteps:
+                # The nodes with the least spread are only a part of the domain, which is offered as a whole later on.
+                self.gave_up = self.gave_up or selection is None
+                return None
+        if assigned is None:
+            return None
+        if selection is None:
+            return Candidate(home, nodes, assigned=assigned)
+        return Candidate(home, nodes, selection.spread, assigned, selection.is_best)
+
+    def _left_over(self, home: Path) -> int:
+        return self._rooms.of(home)[0] - self._request.need[0]
+
+
+def choose(rooms: Rooms, request: Request, *, max_steps: int = CHOOSE_STEPS) -> Choice:
+    """Where a gang could go, by what the domains of a tree hold."""
+    return Choice(rooms, request, max_steps=max_steps)
+
+
+def slices_of(
+    name: str,
+    each: Amounts,
+    number: int,
+    size: int,
+    *,
+    required: int | None = None,
+    preferred: int | None = None,
+    parts: tuple[Part, ...] = (),
+) -> tuple[Part, ...]:
+    """Members that are alike in slices of consecutive ranks; the last slice has what remains."""
+    whole, rest = divmod(number, size)
+    need = tuple([amount * size for amount in each])
+    found = (Part(name, need, required, preferred, parts, whole),) if whole else ()
+    if not rest:
+        return found
+    need = tuple([amount * rest for amount in each])
+    return (*found, Part(name, need, required, preferred, first=whole))
+
+
+def _is_in_one(home: Path, selection: Selection) -> bool:
+    """Whether a domain of the next level holds all of it, which has been offered before."""
+    if not selection.spread or selection.spread[0] != 1:
+        return False
+    return bool(selection.chosen[0][len(home)])
+
+
+def _slices(request: Request) -> Part | None:
+    """The parts of a gang if they are alike and all there is of it: then domains are counted in slices."""
+    if len(request.parts) != 1:
+        return None
+    (part,) = request.parts
+    is_all = part.total == request.need and part.times > 1
+    return part if is_all and not part.pinned else None
+
+
+def _in_slices(rooms: Rooms, part: Part, level: int) -> Rooms:
+    """How many slices the domains hold."""
+    tree = rooms.tree
+    found: dict[str, Amounts] = {}
+    for path in tree.domains(level):
+        held = [have // want for have, want in zip(rooms.of(path), part.need, strict=True) if want]
+        nodes = tree.nodes(path)
+        if nodes and held and min(held):
+            # All of it is counted with one node: nothing is asked about nodes below this level.
+            found[nodes[0]] = (min(held),)
+    return Rooms(tree, found, 1, is_exact=rooms.is_exact)
