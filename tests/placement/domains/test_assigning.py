@@ -81,19 +81,25 @@ def test_running_out_of_steps_is_not_a_refusal() -> None:
     assert choice.gave_up
 
 
-def test_what_cannot_be_is_refuted_quickly() -> None:
-    """Sixty slices of three on thirty racks of five: there is room for ninety members too few slices can use."""
+@pytest.mark.parametrize("named", [False, True])
+def test_what_cannot_be_is_refuted_quickly(named: bool) -> None:
+    """Thirty racks of five have room for fifty slices of three, but each of them only for one."""
     rooms = racks(*[[5] for _ in range(30)])
     parts = slices_of("s", (1,), 93, 3, required=RACK)
+    if named:
+        parts = tuple(Part(f"s{number}", (3,), RACK) for number in range(31))
     budget = Budget(1_000)
     assert assign(rooms, WHOLE, parts, budget=budget) is None
     assert budget.taken <= 100
 
 
-def test_many_slices_take_few_steps() -> None:
-    """Each slice looks at each rack once."""
+@pytest.mark.parametrize("named", [False, True])
+def test_many_slices_take_few_steps(named: bool) -> None:
+    """Each slice looks at each rack once, whether they are given as many or one by one."""
     rooms = racks(*[[8] * 16 for _ in range(32)])
     parts = slices_of("s", (1,), 1024, 8, required=RACK)
+    if named:
+        parts = tuple(Part(f"s{number}", (8,), RACK) for number in range(128))
     budget = Budget(10_000)
     assert assign(rooms, WHOLE, parts, budget=budget) is not None
     assert budget.taken <= 128 * 34
