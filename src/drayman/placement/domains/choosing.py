@@ -144,7 +144,7 @@ class Choice:
     def _least_spread(self, home: Path) -> Selection | None:
         request, tree = self._request, self._tree
         used = frozenset(leaf for leaf in request.pinned if tree.leaf(leaf[-1]) == leaf)
-        part, number = _slices(request) or (None, 0)
+        part, number = slices_in(request) or (None, 0)
         if part is None or part.required is None or len(home) > part.required:
             return select(self._rooms, request.need, home, tree.node_level, used=used)
         counted = _in_slices(self._rooms, part, part.required)
@@ -197,14 +197,7 @@ def slices_of(
     return (*found, Part(name, need, required, preferred, first=whole))
 
 
-def _is_in_one(home: Path, selection: Selection) -> bool:
-    """Whether a domain of the next level holds all of it, which has been offered before."""
-    if not selection.spread or selection.spread[0] != 1:
-        return False
-    return bool(selection.chosen[0][len(home)])
-
-
-def _slices(request: Request) -> tuple[Part, int] | None:
+def slices_in(request: Request) -> tuple[Part, int] | None:
     """The parts of a gang if they are alike and all there is of it, with their number: then domains are counted in slices."""
     if not request.parts:
         return None
@@ -214,6 +207,13 @@ def _slices(request: Request) -> tuple[Part, int] | None:
         return None
     is_all = tuple([amount * number for amount in first.need]) == request.need
     return (first, number) if is_all else None
+
+
+def _is_in_one(home: Path, selection: Selection) -> bool:
+    """Whether a domain of the next level holds all of it, which has been offered before."""
+    if not selection.spread or selection.spread[0] != 1:
+        return False
+    return bool(selection.chosen[0][len(home)])
 
 
 def _in_slices(rooms: Rooms, part: Part, level: int) -> Rooms:
