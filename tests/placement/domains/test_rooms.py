@@ -13,10 +13,10 @@ from drayman.allocator import Policy
 from drayman.placement.domains.choosing import Request, choose
 from drayman.placement.domains.copies import CopiesWanted, CopyCounts
 from drayman.placement.domains.following import Domains
-from drayman.placement.domains.rooms import Rooms, Wanted, rooms
+from drayman.placement.domains.rooms import Amounts, Rooms, Wanted, rooms
 from drayman.placement.placing import Placer
 from drayman.placement.state import ClusterState
-from drayman.topology import configured
+from drayman.topology import Path, configured
 from placement.domains.cluster import (
     HOST,
     RACK,
@@ -160,3 +160,40 @@ def test_equal_nodes_are_counted_once() -> None:
     found = rooms(state, domains.tree(HIERARCHY), counts, wanted)
     assert found.of(())[0] == 500
     assert counts.searches == 2
+
+
+class CountedRooms(Rooms):
+    """Rooms that count how often they are looked at."""
+
+    looks = 0
+
+    def of(self, domain: Path) -> Amounts:
+        self.looks += 1
+        return super().of(domain)
+
+
+@pytest.mark.parametrize("wanted", [1, 16, 100, 400, 501])
+def test_a_choice_looks_at_each_domain_a_few_times(wanted: int) -> None:
+    """Five hundred nodes in racks and zones: the first candidate, or none, costs a few looks for each of them."""
+    state = racked(500, 32, 4)
+    tree = Domains(state).tree(HIERARCHY)
+    found = CountedRooms(tree, dict.fromkeys(state.nodes, (1,)), 1)
+    candidate = next(iter(choose(found, Request((wanted,)))), None)
+    assert (candidate is not None) == (wanted <= 500)
+    if candidate is not None:
+        assert len(candidate.nodes) == wanted
+    assert found.looks <= 16 * 536
+
+
+def test_what_domains_would_hold_with_nothing_in_use() -> None:
+    """The same count on the cluster as if it were unused."""
+    state = racked(2, 1)
+    assert sum(1 for _ in filled(state, "node-000", 1, "1")) == 8
+    wanted = CopiesWanted(demand_for(state, 1), 4)
+    empty = state.emptied()
+    assert CopyCounts(state).of(wanted).keys() == {"node-001"}
+    found = CopyCounts(empty).of(wanted)
+    assert {name: count.at_most for name, count in found.items()} == {
+        "node-000": 8,
+        "node-001": 8,
+    }
