@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from drayman.allocator import Policy
 from drayman.placement.domains.choosing import Request, choose
-from drayman.placement.domains.copies import CopiesWanted, CopyCounts
+from drayman.placement.domains.copies import CopiesWanted, CopyCounts, kinds_of
 from drayman.placement.domains.following import Domains
 from drayman.placement.domains.rooms import Amounts, Rooms, Wanted, rooms
 from drayman.placement.placing import Placer
@@ -140,6 +140,26 @@ def test_claims_that_are_shared_are_not_copied() -> None:
     alone = CopyCounts(state).of(CopiesWanted(demand, 9))
     shared = CopyCounts(state).of(CopiesWanted(demand, 9, frozenset({"p-claim"})))
     assert (alone["node-000"].at_most, shared["node-000"].at_most) == (1, 64)
+
+
+def test_pods_of_a_gang_are_one_kind_though_their_labels_and_volumes_differ() -> None:
+    """What tells them apart is left out of account, and the count says that it is only a bound."""
+    state = racked(2, 1)
+    demands = [
+        demand_for(state, 1, name=f"p{index}", affinity=REPELLING, volumes=volume(index))
+        for index in range(3)
+    ]
+    odd = demand_for(state, 2, name="odd")
+    kinds, of_each = kinds_of([*demands, odd])
+    assert of_each == (0, 0, 0, 1)
+    assert [(kind.number, kind.is_mixed) for kind in kinds] == [(3, True), (1, False)]
+    assert {(c.at_most, c.is_exact) for c in CopyCounts(state).of(kinds[0]).values()} == {
+        (8, False)
+    }
+
+
+def volume(index: int) -> list[dict[str, Any]]:
+    return [{"name": "v", "persistentVolumeClaim": {"claimName": f"data-{index}"}}]
 
 
 def test_equal_nodes_are_counted_once() -> None:

@@ -10,7 +10,7 @@ devices themselves take resources of their node.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -55,6 +55,8 @@ class CopiesWanted(Struct, frozen=True):
     number: int
     shared: frozenset[str] = frozenset()
     """The names of claims that they use together. Those are not copied with them."""
+    is_mixed: bool = False
+    """Whether they differ in labels, volumes or rules about other pods. Those are then left out of account."""
 
     @property
     def counted(self) -> int:
@@ -63,7 +65,8 @@ class CopiesWanted(Struct, frozen=True):
 
     @property
     def key(self) -> Hashable:
-        return self.demand.key, self.counted, self.shared
+        key = self.demand.bare_key if self.is_mixed else self.demand.key
+        return key, self.counted, self.shared, self.is_mixed
 
     def claims_on(self, facts: NodeFacts) -> tuple[ResourceClaim, ...]:
         """The claims that each of them has for itself on a node."""
@@ -71,6 +74,25 @@ class CopiesWanted(Struct, frozen=True):
         if not self.shared:
             return claims
         return tuple(claim for claim in claims if claim.metadata.name not in self.shared)
+
+
+def kinds_of(
+    demands: Sequence[Demand], shared: frozenset[str] = frozenset()
+) -> tuple[tuple[CopiesWanted, ...], tuple[int, ...]]:
+    """Pods by kind, and the kind of each of them.
+
+    Pods of a gang often differ in labels, such as their index, or in volumes of their own. They are one kind all the same: a gang of a
+    thousand pods has a few kinds at most, or counting would take as long as placing them.
+    """
+    alike: dict[Hashable, list[Demand]] = {}
+    for demand in demands:
+        alike.setdefault(demand.bare_key, []).append(demand)
+    number = {key: position for position, key in enumerate(alike)}
+    kinds = tuple(
+        CopiesWanted(group[0], len(group), shared, len({demand.key for demand in group}) > 1)
+        for group in alike.values()
+    )
+    return kinds, tuple(number[demand.bare_key] for demand in demands)
 
 
 class CopyCounts:
@@ -100,7 +122,7 @@ class _OneKind:
 
     def __init__(self, state: Surroundings, wanted: CopiesWanted, devices: _DeviceCounts) -> None:
         self._state = state
-        self._key = (wanted.demand.key, wanted.shared)
+        self._key = (wanted.demand.bare_key, wanted.shared)
         self._devices = devices
         self._changes = Changes(state)
         self._most = wanted.counted
@@ -112,7 +134,7 @@ class _OneKind:
 
     def counts(self, wanted: CopiesWanted) -> Mapping[str, Copies]:
         state = self._state
-        checks = prepared(state, wanted.demand)
+        checks = Checks(wanted.demand) if wanted.is_mixed else prepared(state, wanted.demand)
         if wanted.demand.impossible is not None or checks.volumes.refusal is not FITS:
             return {}
         self._find_stale(checks)
@@ -148,7 +170,7 @@ class _OneKind:
             return _NONE
         if demand.held and demand.held_verdict(node.node) is not FITS:
             return _NONE
-        is_exact = True
+        is_exact = not wanted.is_mixed
         if checks.neighbours is not NO_NEIGHBOURS:
             # Others of the gang may bring what is missing, but pods that keep this one away stay.
             if checks.neighbours.verdict(facts).cause is Cause.POD_ANTI_AFFINITY:
