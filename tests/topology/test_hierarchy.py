@@ -22,7 +22,11 @@ def test_known_levels_go_from_wide_to_fine() -> None:
 
 def test_nothing_above_a_required_level_counts() -> None:
     """The required level is the first one: only its own value makes a domain."""
-    assert keys([ZONE, RACK, CLIQUE], wanted=[RACK], widest=RACK) == [RACK, CLIQUE]
+    found = recognised([ZONE, RACK, CLIQUE], wanted=[RACK], widest=RACK)
+    assert [level.key for level in found.levels] == [RACK, CLIQUE]
+    assert (found.position(ZONE), found.position(RACK), found.position(CLIQUE)) == (None, 0, 1)
+    with pytest.raises(KeyError):
+        found.position("example.com/row")
 
 
 ROWS = {

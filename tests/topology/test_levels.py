@@ -41,7 +41,11 @@ def test_nothing_is_known_of_unlabelled_nodes() -> None:
 
 FABRICS = {
     "Topograph 1.x, tiers from the node": (
-        ["fabric.topograph.run/tier-0", "fabric.topograph.run/tier-1", "fabric.topograph.run/tier-2"],
+        [
+            "fabric.topograph.run/tier-0",
+            "fabric.topograph.run/tier-1",
+            "fabric.topograph.run/tier-2",
+        ],
         ["rack", "block", "block"],
     ),
     "Amazon, layers from the top": (
@@ -53,7 +57,10 @@ FABRICS = {
         ["host", "rack", "block"],
     ),
     "Topograph 0.x": (
-        [f"network.topology.nvidia.com/{name}" for name in ("accelerator", "leaf", "spine", "core")],
+        [
+            f"network.topology.nvidia.com/{name}"
+            for name in ("accelerator", "leaf", "spine", "core")
+        ],
         ["NVLink domain", "rack", "block", "block"],
     ),
 }

@@ -1,7 +1,7 @@
 """How many copies of some claims a node holds at the same time.
 
-This is about copies that are placed together, each as the others need it. Copies that are placed one after the other, each as it likes best,
-may be fewer: one that prefers a whole device to half of one takes it from two that would share it.
+This is about copies that are placed together, each as the others need it. Copies that are placed one after the other, each as it likes
+best, may be fewer: one that prefers a whole device to half of one takes it from two that would share it.
 
 First a bound, which counts devices, counters and capacities without placing anything; it forgets some rules, so it is never too low. Then
 searches for so many copies as one question, mostly a single one: the bound is nearly always reached.

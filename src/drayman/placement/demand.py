@@ -51,6 +51,8 @@ class _Shape:
     """What copies of a pod share."""
 
     key: Hashable
+    wanted: Hashable
+    """What they want of devices."""
     meets_others: bool
     """Whether rules about other pods concern them."""
     extended_of: dict[frozenset[str], ExtendedClaim | None] = field(default_factory=dict)
@@ -83,6 +85,11 @@ class Demand:
     @property
     def key(self) -> Hashable:
         return self.shape.key
+
+    @property
+    def bare_key(self) -> Hashable:
+        """Equal for pods that are alike apart from their labels, their volumes and their rules about other pods."""
+        return self.needs.bare_key, self.shape.wanted
 
     @property
     def interest(self) -> Wake:
@@ -230,8 +237,7 @@ class Demands:
     ) -> _Shape:
         # Where pods affect each other, labels and namespace distinguish them too.
         is_concerned = self._state.neighbourhood.concerns(needs)
-        key = (
-            needs.neighbour_key if is_concerned else needs.key,
+        wanted = (
             tuple(codec.encode(claim.spec) for claim in opened),
             tuple(claim.metadata.uid for claim in held),
             timed_out,
@@ -239,11 +245,15 @@ class Demands:
             _container_requests(pod) if extended else (),
             # What blocks this pod does not block its copies.
             "" if stale is None else stale.metadata.uid,
+        )
+        key = (
+            needs.neighbour_key if is_concerned else needs.key,
+            wanted,
             _volume_claims(needs) if needs.shape.volumes else (),
         )
         shape = self._shapes.get(key)
         if shape is None:
-            shape = self._shapes[key] = _Shape(key, is_concerned)
+            shape = self._shapes[key] = _Shape(key, wanted, is_concerned)
         return shape
 
 

@@ -3,8 +3,8 @@
 A place is a path of values. A rack of the same name in two zones is two places if the zone is a level above the rack; if the rack is the
 first level, only its own value counts.
 
-The order of known levels is that of the table (`levels`). Where a key is not in the table, the nodes decide: a level is above all levels that
-divide its places further. So it is with NVLink domains, which are larger than a rack in some machines.
+The order of known levels is that of the table (`levels`). Where a key is not in the table, the nodes decide: a level is above all levels
+that divide its places further. So it is with NVLink domains, which are larger than a rack in some machines.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ class Hierarchy(Struct, frozen=True):
     levels: tuple[Level, ...] = ()
     needs_all: bool = False
     """Whether only nodes with a value for each level take part, as a configured topology demands."""
+    above: tuple[Level, ...] = ()
+    """Levels that are wider than the required one. What is in one domain of that is in one of these, if in any."""
 
     def index(self, key: str) -> int:
         """The position of a level. Raises KeyError."""
@@ -35,6 +37,10 @@ class Hierarchy(Struct, frozen=True):
             if level.key == key:
                 return position
         raise KeyError(key)
+
+    def position(self, key: str) -> int | None:
+        """The position of a level; None if it is wider than the required one, so that nothing follows from it. Raises KeyError."""
+        return None if any(level.key == key for level in self.above) else self.index(key)
 
     def path(self, value: Callable[[Level], str]) -> Path | None:
         """The place of a node whose value for each level is given; None if it does not take part."""
@@ -72,10 +78,8 @@ def recognised(
     for level in chosen.values():
         if level not in settled:
             order.insert(_position(level, order, rows), level)
-    if widest is not None:
-        keys = [level.key for level in order]
-        order = order[keys.index(widest) :]
-    return Hierarchy(tuple(order))
+    first = 0 if widest is None else [level.key for level in order].index(widest)
+    return Hierarchy(tuple(order[first:]), above=tuple(order[:first]))
 
 
 def _position(level: Level, order: Sequence[Level], rows: Sequence[Mapping[str, str]]) -> int:

@@ -16,6 +16,7 @@ from typing import Final
 from msgspec import Struct
 
 HOSTNAME: Final = "kubernetes.io/hostname"
+_ATTRIBUTES: Final = "dra.net"  # DRANET's, and those it has for each cloud
 _TPU: Final = "cloud.google.com/gke-tpu-topology"
 
 
@@ -58,6 +59,11 @@ class Level(Struct, frozen=True):
     """None for a key that is not in the table."""
     only_with: str = ""
     """A label that a node must have as well for the key to mean this."""
+
+    @property
+    def source(self) -> str:
+        """What usually has a value for it: a label, or an attribute of devices."""
+        return "attribute" if self.key.partition("/")[0].endswith(_ATTRIBUTES) else "label"
 
 
 class Place(Struct, frozen=True):

@@ -26,7 +26,10 @@ def test_subgroups_share_a_domain_only_if_it_holds_both() -> None:
     parts = (Part("small", (3,), RACK), Part("large", (4,), RACK))
     found = assign(rooms, ("z",), parts)
     assert found is not None
-    assert {each.name: each.domain for each in found} == {"large": ("z", "r1"), "small": ("z", "r2")}
+    assert {each.name: each.domain for each in found} == {
+        "large": ("z", "r1"),
+        "small": ("z", "r2"),
+    }
     assert assign(racks([6]), ("z",), parts) is None
 
 
@@ -78,19 +81,25 @@ def test_running_out_of_steps_is_not_a_refusal() -> None:
     assert choice.gave_up
 
 
-def test_what_cannot_be_is_refuted_quickly() -> None:
-    """Sixty slices of three on thirty racks of five: there is room for ninety members too few slices can use."""
+@pytest.mark.parametrize("named", [False, True])
+def test_what_cannot_be_is_refuted_quickly(named: bool) -> None:
+    """Thirty racks of five have room for fifty slices of three, but each of them only for one."""
     rooms = racks(*[[5] for _ in range(30)])
     parts = slices_of("s", (1,), 93, 3, required=RACK)
+    if named:
+        parts = tuple(Part(f"s{number}", (3,), RACK) for number in range(31))
     budget = Budget(1_000)
     assert assign(rooms, WHOLE, parts, budget=budget) is None
     assert budget.taken <= 100
 
 
-def test_many_slices_take_few_steps() -> None:
-    """Each slice looks at each rack once."""
+@pytest.mark.parametrize("named", [False, True])
+def test_many_slices_take_few_steps(named: bool) -> None:
+    """Each slice looks at each rack once, whether they are given as many or one by one."""
     rooms = racks(*[[8] * 16 for _ in range(32)])
     parts = slices_of("s", (1,), 1024, 8, required=RACK)
+    if named:
+        parts = tuple(Part(f"s{number}", (8,), RACK) for number in range(128))
     budget = Budget(10_000)
     assert assign(rooms, WHOLE, parts, budget=budget) is not None
     assert budget.taken <= 128 * 34
@@ -121,9 +130,7 @@ def served(rooms: Rooms, wanted: Sequence[tuple[Path, int]]) -> bool:
 
 def every_way(rooms: Rooms, parts: Sequence[tuple[str, int, int | None, str | None]]) -> bool:
     """Whether any combination of domains serves all parts: name, own members, level, and the part around it."""
-    domains = [
-        (None,) if level is None else rooms.tree.domains(level) for _, _, level, _ in parts
-    ]
+    domains = [(None,) if level is None else rooms.tree.domains(level) for _, _, level, _ in parts]
     for chosen in product(*domains):
         at: dict[str, Path] = {}
         is_nested = True
@@ -152,10 +159,16 @@ def any_parts(draw: st.DrawFn) -> list[tuple[str, int, int | None, str | None]]:
     for index in range(draw(st.integers(1, 4))):
         around = draw(st.sampled_from([None, *[name for name, *_ in rows]]))
         least = -1 if around is None or levels[around] is None else levels[around]
-        allowed = [None, *[level for level in (ZONE, RACK, 2) if level > (least or 0) or least == -1]]
+        allowed = [
+            None,
+            *[level for level in (ZONE, RACK, 2) if level > (least or 0) or least == -1],
+        ]
         level = draw(st.sampled_from(allowed))
         rows.append((f"p{index}", draw(st.integers(1, 3)), level, around))
-        levels = {**levels, f"p{index}": level if level is not None else (levels[around] if around else None)}
+        levels = {
+            **levels,
+            f"p{index}": level if level is not None else (levels[around] if around else None),
+        }
     return rows
 
 

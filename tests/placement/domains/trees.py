@@ -44,7 +44,10 @@ def any_rooms(draw: st.DrawFn, most_nodes: int = 6, size: int = 1) -> Rooms:
     by_node: dict[str, Amounts] = {}
     for number in range(draw(st.integers(1, most_nodes))):
         name = f"n{number}"
-        places[name] = (draw(st.sampled_from(["a", "b", ""])), draw(st.sampled_from("xyz") | st.just("")))
+        places[name] = (
+            draw(st.sampled_from(["a", "b", ""])),
+            draw(st.sampled_from("xyz") | st.just("")),
+        )
         amounts = tuple(draw(st.lists(st.integers(0, 3), min_size=size, max_size=size)))
         if any(amounts):
             by_node[name] = amounts

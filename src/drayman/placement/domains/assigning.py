@@ -1,16 +1,16 @@
 """Which domain each part of a gang goes to, where parts have wishes of their own.
 
-A part is a subgroup, or a slice: so many members with consecutive ranks. It has to be in one domain of its level, inside the domain of the part
-that it belongs to. Members may use any node of their part's domain; so an assignment works out if for each domain what is assigned to it
-and to all domains in it is no more than it holds.
+A part is a subgroup, or a slice: so many members with consecutive ranks. It has to be in one domain of its level, inside the domain of
+the part that it belongs to. Members may use any node of their part's domain; so an assignment works out if for each domain what is
+assigned to it and to all domains in it is no more than it holds.
 
-The search is complete: it tries the tightest domain first and takes back what turns out not to work. What has failed once is remembered, and parts
-that are alike are counted before they are assigned. Where it takes too many steps it ends without an answer.
+The search is complete: it tries the tightest domain first and takes back what turns out not to work. What has failed once is remembered,
+and parts that are alike are counted before they are assigned. Where it takes too many steps it ends without an answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -46,6 +46,12 @@ class Part(Struct, frozen=True):
     def total(self) -> Amounts:
         return tuple([amount * self.times for amount in self.need])
 
+    @property
+    def likeness(self) -> Hashable:
+        """Equal for parts that could be exchanged for one another."""
+        inside = tuple([(part.likeness, part.times) for part in self.parts])
+        return self.need, self.required, self.preferred, inside, self.pinned
+
 
 class Assigned(Struct, frozen=True):
     """A part, or one of several that are alike, and its domain."""
@@ -67,6 +73,8 @@ class _Task(Struct, frozen=True, eq=False):
     number: int
     around: int
     """The task of the part that it belongs to; -1 for the domain as a whole."""
+    alike: int
+    """If it is the first of several that are alike: how many there are."""
 
 
 class _Assigning:
@@ -81,11 +89,17 @@ class _Assigning:
         self._failed: set[object] = set()
 
     def _add(self, parts: Sequence[Part], around: int) -> None:
+        alike: dict[Hashable, list[Part]] = {}
+        for part in parts:
+            alike.setdefault(part.likeness, []).append(part)
         # What is hard to place goes first.
-        for part in sorted(parts, key=lambda p: (-_width(p), tuple(-n for n in p.need), p.name)):
-            for number in range(part.times):
-                self._tasks.append(_Task(part, part.first + number, around))
-                self._add(part.parts, len(self._tasks) - 1)
+        for group in sorted(alike.values(), key=lambda group: _ease(group[0])):
+            total = sum(part.times for part in group)
+            for part in group:
+                for number in range(part.times):
+                    self._tasks.append(_Task(part, part.first + number, around, total))
+                    total = 0
+                    self._add(part.parts, len(self._tasks) - 1)
 
     def run(self) -> tuple[Assigned, ...] | None:
         tasks = self._tasks
@@ -120,7 +134,7 @@ class _Assigning:
         """The domains that may hold a part, the tightest of the finest level first."""
         task = self._tasks[position]
         part, around = task.part, self._around(task, chosen)
-        if task.number == part.first and not self._alike_fit(part, around):
+        if not self._alike_fit(part, task.alike, around):
             return
         for level in self._levels(part, around):
             if level is None:
@@ -151,18 +165,18 @@ class _Assigning:
         if widest is None or (widest < len(around) and around[widest]):
             yield None
 
-    def _alike_fit(self, part: Part, around: Path) -> bool:
-        """Whether the domains of the level, each for itself, have room for as many of these parts."""
-        if part.times == 1 or part.required is None or part.required < len(around):
+    def _alike_fit(self, part: Part, wanted: int, around: Path) -> bool:
+        """Whether the domains of the level, each for itself, have room for so many of these parts."""
+        if wanted <= 1 or part.required is None or part.required < len(around):
             return True
         number = 0
         for path in self._tree.domains(part.required, around):
             free = self._free(path)
             number += min(
                 (have // want for have, want in zip(free, part.need, strict=True) if want),
-                default=part.times,
+                default=wanted,
             )
-        return number >= part.times
+        return number >= wanted
 
     def _fits_below(self, path: Path, around: Path, need: Amounts) -> bool:
         """Whether the domains between the one around and this one have room, too."""
@@ -199,9 +213,9 @@ class _Assigning:
         )
 
 
-def _width(part: Part) -> int:
-    """Finer levels are harder."""
-    return -1 if part.required is None else part.required
+def _ease(part: Part) -> tuple[int, Amounts]:
+    """Finer levels are harder, and so are larger parts."""
+    return -1 if part.required is None else -part.required - 2, tuple([-n for n in part.need])
 
 
 def _includes(domain: Path, pinned: Sequence[Path]) -> bool:

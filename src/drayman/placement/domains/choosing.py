@@ -1,12 +1,13 @@
 """Where a gang could go, best first.
 
-Better is: a domain of a finer level that holds all of it; then less spread inside it (`selecting`); then less room left over, so that large
-domains stay whole; then the stable order of names. Nothing wider than the required level is considered, and nodes without a value for that
-are left out.
+Better is: a domain of a finer level that holds all of it; then less spread inside it (`selecting`); then less room left over, so that
+large domains stay whole; then the stable order of names. Nothing wider than the required level is considered, and nodes without a value
+for that are left out.
 
-A candidate is what counting finds (`rooms`), and counts are never too low. So if there is no candidate, the gang does not fit. If there is one, it
-is tried: the search for nodes and devices has the last word, and asks for the next candidate. Each is worked out when it is asked for. After the
-nodes with the least spread, the whole domain is offered, because a rule that counting does not know may need a node that seemed superfluous.
+A candidate is what counting finds (`rooms`), and counts are never too low. So if there is no candidate, the gang does not fit. If there
+is one, it is tried: the search for nodes and devices has the last word, and asks for the next candidate. Each is worked out when it is
+asked for. After the nodes with the least spread, the whole domain is offered, because a rule that counting does not know may need a node
+that seemed superfluous.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Candidate(Struct, frozen=True):
     domain: Path
     """Everything is in it."""
     nodes: tuple[str, ...]
-    """The nodes to use."""
+    """The nodes to use, those that make for the least spread first."""
     spread: tuple[int, ...] = ()
     """How many domains of each level below are used, nodes last. Empty where the whole domain is offered."""
     assigned: tuple[Assigned, ...] = ()
@@ -81,9 +82,9 @@ class Choice:
         widest = -1 if self._request.required is None else self._request.required
         for level in range(self._tree.node_level, widest - 1, -1):
             homes = self._homes(level)
-            offered: dict[Path, int] = {}
+            offered: dict[Path, tuple[str, ...]] = {}
             for candidate in self._selected(homes):
-                offered[candidate.domain] = len(candidate.nodes)
+                offered[candidate.domain] = candidate.nodes
                 yield candidate
             yield from self._whole(homes, offered)
 
@@ -119,14 +120,17 @@ class Choice:
             if made is not None:
                 yield made
 
-    def _whole(self, homes: list[Path], offered: dict[Path, int]) -> Iterator[Candidate]:
+    def _whole(
+        self, homes: list[Path], offered: dict[Path, tuple[str, ...]]
+    ) -> Iterator[Candidate]:
         """The domains with all their nodes, unless those were offered before."""
         for home in sorted(homes, key=lambda path: (self._left_over(path), path)):
             children = [c for c in self._tree.children(home) if any(self._rooms.of(c))]
             if not children or (len(children) == 1 and children[0][-1]):
                 continue
-            nodes = self._useful(home)
-            if offered.get(home) == len(nodes):
+            first = offered.get(home, ())
+            nodes = tuple(dict.fromkeys((*first, *self._useful(home))))
+            if len(first) == len(nodes):
                 continue
             made = self._candidate(home, nodes, None)
             if made is not None:
@@ -140,11 +144,11 @@ class Choice:
     def _least_spread(self, home: Path) -> Selection | None:
         request, tree = self._request, self._tree
         used = frozenset(leaf for leaf in request.pinned if tree.leaf(leaf[-1]) == leaf)
-        slices = _slices(request)
-        if slices is None or slices.required is None or len(home) > slices.required:
+        part, number = slices_in(request) or (None, 0)
+        if part is None or part.required is None or len(home) > part.required:
             return select(self._rooms, request.need, home, tree.node_level, used=used)
-        counted = _in_slices(self._rooms, slices, slices.required)
-        return select(counted, (slices.times,), home, slices.required, used=used)
+        counted = _in_slices(self._rooms, part, part.required)
+        return select(counted, (number,), home, part.required, used=used)
 
     def _candidate(
         self, home: Path, nodes: tuple[str, ...], selection: Selection | None
@@ -193,20 +197,23 @@ def slices_of(
     return (*found, Part(name, need, required, preferred, first=whole))
 
 
+def slices_in(request: Request) -> tuple[Part, int] | None:
+    """The parts of a gang if they are alike and all there is of it, with their number: then domains are counted in slices."""
+    if not request.parts:
+        return None
+    first, *others = request.parts
+    number = sum(part.times for part in request.parts)
+    if number < 2 or first.pinned or any(part.likeness != first.likeness for part in others):
+        return None
+    is_all = tuple([amount * number for amount in first.need]) == request.need
+    return (first, number) if is_all else None
+
+
 def _is_in_one(home: Path, selection: Selection) -> bool:
     """Whether a domain of the next level holds all of it, which has been offered before."""
     if not selection.spread or selection.spread[0] != 1:
         return False
     return bool(selection.chosen[0][len(home)])
-
-
-def _slices(request: Request) -> Part | None:
-    """The parts of a gang if they are alike and all there is of it: then domains are counted in slices."""
-    if len(request.parts) != 1:
-        return None
-    (part,) = request.parts
-    is_all = part.total == request.need and part.times > 1
-    return part if is_all and not part.pinned else None
 
 
 def _in_slices(rooms: Rooms, part: Part, level: int) -> Rooms:

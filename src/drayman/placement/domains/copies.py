@@ -10,8 +10,8 @@ devices themselves take resources of their node.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Final
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -30,6 +30,12 @@ from drayman.placement.surroundings import Surroundings
 
 _MOST_DEMANDS: Final = 64
 _MOST_COUNTS: Final = 4_096
+_LEAST_COUNTED: Final = 64
+"""Copies that are counted on a node even if fewer are wanted: as many as a node of partitioned devices holds."""
+
+
+_DeviceCounts: TypeAlias = Bounded[Hashable, tuple[int, Together | None]]
+"""How many were tried and what was found, by everything that it depends on."""
 
 
 class Copies(Struct, frozen=True):
@@ -49,10 +55,18 @@ class CopiesWanted(Struct, frozen=True):
     number: int
     shared: frozenset[str] = frozenset()
     """The names of claims that they use together. Those are not copied with them."""
+    is_mixed: bool = False
+    """Whether they differ in labels, volumes or rules about other pods. Those are then left out of account."""
+
+    @property
+    def counted(self) -> int:
+        """Up to how many are counted on a node: more than are wanted, to know which nodes have little room left over."""
+        return max(_LEAST_COUNTED, 1 << (self.number - 1).bit_length()) if self.number else 0
 
     @property
     def key(self) -> Hashable:
-        return self.demand.key, self.number, self.shared
+        key = self.demand.bare_key if self.is_mixed else self.demand.key
+        return key, self.counted, self.shared, self.is_mixed
 
     def claims_on(self, facts: NodeFacts) -> tuple[ResourceClaim, ...]:
         """The claims that each of them has for itself on a node."""
@@ -62,12 +76,32 @@ class CopiesWanted(Struct, frozen=True):
         return tuple(claim for claim in claims if claim.metadata.name not in self.shared)
 
 
+def kinds_of(
+    demands: Sequence[Demand], shared: frozenset[str] = frozenset()
+) -> tuple[tuple[CopiesWanted, ...], tuple[int, ...]]:
+    """Pods by kind, and the kind of each of them.
+
+    Pods of a gang often differ in labels, such as their index, or in volumes of their own. They are one kind all the same: a gang of a
+    thousand pods has a few kinds at most, or counting would take as long as placing them.
+    """
+    alike: dict[Hashable, list[Demand]] = {}
+    for demand in demands:
+        alike.setdefault(demand.bare_key, []).append(demand)
+    number = {key: position for position, key in enumerate(alike)}
+    kinds = tuple(
+        CopiesWanted(group[0], len(group), shared, len({demand.key for demand in group}) > 1)
+        for group in alike.values()
+    )
+    return kinds, tuple(number[demand.bare_key] for demand in demands)
+
+
 class CopyCounts:
     """Counts of one cluster state, kept up to date."""
 
     def __init__(self, state: Surroundings) -> None:
         self._state = state
         self._kept: Bounded[Hashable, _OneKind] = Bounded(_MOST_DEMANDS)
+        self._devices: _DeviceCounts = Bounded(_MOST_COUNTS)
         self.searches = 0
         """How often devices were counted."""
 
@@ -75,7 +109,7 @@ class CopyCounts:
         """By name, the nodes that hold any. Valid until the next change."""
         kind = self._kept.get(wanted.key)
         if kind is None:
-            kind = self._kept[wanted.key] = _OneKind(self._state, wanted)
+            kind = self._kept[wanted.key] = _OneKind(self._state, wanted, self._devices)
         before = kind.searches
         try:
             return kind.counts(wanted)
@@ -86,20 +120,21 @@ class CopyCounts:
 class _OneKind:
     """The counts for pods that are alike."""
 
-    def __init__(self, state: Surroundings, wanted: CopiesWanted) -> None:
+    def __init__(self, state: Surroundings, wanted: CopiesWanted, devices: _DeviceCounts) -> None:
         self._state = state
+        self._key = (wanted.demand.bare_key, wanted.shared)
+        self._devices = devices
         self._changes = Changes(state)
-        self._number = wanted.number
+        self._most = wanted.counted
         self._counts: dict[str, Copies] = {}
         self._stale: dict[str, None] = {}
         self._floating = (-1, -1)
-        self._together: Bounded[Hashable, Together] = Bounded(_MOST_COUNTS)
         self._questions: dict[frozenset[str], Question] = {}
         self.searches = 0
 
     def counts(self, wanted: CopiesWanted) -> Mapping[str, Copies]:
         state = self._state
-        checks = prepared(state, wanted.demand)
+        checks = Checks(wanted.demand) if wanted.is_mixed else prepared(state, wanted.demand)
         if wanted.demand.impossible is not None or checks.volumes.refusal is not FITS:
             return {}
         self._find_stale(checks)
@@ -119,8 +154,6 @@ class _OneKind:
         changed = self._changes.since_last()
         floating = (self._state.floating_taken, self._state.floating_freed)
         keeps = not checks.is_tied and checks.neighbours is NO_NEIGHBOURS
-        if changed is None:
-            self._together.clear()
         if changed is None or floating != self._floating or not keeps:
             self._floating = floating
             changed = (*self._counts, *self._state.nodes)
@@ -130,14 +163,14 @@ class _OneKind:
         demand, facts = wanted.demand, node.facts
         if self._state.static_verdicts.verdict(demand.needs, facts) is not FITS:
             return _NONE
-        most = usage_room(demand.needs, facts, node.usage, self._number, demand.delegated_on(facts))
+        most = usage_room(demand.needs, facts, node.usage, self._most, demand.delegated_on(facts))
         if not most or demand.on(facts).impossible is not None:
             return _NONE
         if checks.volumes is not NO_VOLUMES and checks.volumes.verdict(facts) is not FITS:
             return _NONE
         if demand.held and demand.held_verdict(node.node) is not FITS:
             return _NONE
-        is_exact = True
+        is_exact = not wanted.is_mixed
         if checks.neighbours is not NO_NEIGHBOURS:
             # Others of the gang may bring what is missing, but pods that keep this one away stay.
             if checks.neighbours.verdict(facts).cause is Cause.POD_ANTI_AFFINITY:
@@ -165,17 +198,18 @@ class _OneKind:
         question = self._questions.get(delegated)
         if question is None:
             question = self._questions[delegated] = Question(claims)
-        key = (delegated, most, signature(view, question))
-        known = self._together.get(key)
-        if known is None:
+        key = (self._key, self._state.marks.epoch, delegated, signature(view, question))
+        tried, known = self._devices.get(key, (0, None))
+        if known is None or (known.at_most == tried and tried < most):
+            # What is limited by devices, and not by how many were tried, holds for more, too.
             allowance = self._state.allowance
             allowance.spend(STEP)
             self.searches += 1
             known = together(view, claims, most)
             allowance.note(known.steps * STEP)
-            self._together[key] = known
+            self._devices[key] = (most, known)
             allowance.keep()
-        return known
+        return Together(min(most, known.number), min(most, known.at_most), known.steps)
 
 
 def _sees_shared(view: NodeView) -> bool:

@@ -1,7 +1,7 @@
 """The domains of a cluster as it is now, in trials as well.
 
-Everything is read from the nodes of the state, and looked at again only for nodes that are marked as changed (`marks`). Nothing is copied, so
-nothing has to be undone when a trial ends: the nodes that changed in it are marked, and are looked at once more.
+Everything is read from the nodes of the state, and looked at again only for nodes that are marked as changed (`marks`). Nothing is
+copied, so nothing has to be undone when a trial ends: the nodes that changed in it are marked, and are looked at once more.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What each domain holds of a number of pods.
 
-A room is a list of amounts. Where all pods are alike there is one: how many of them fit. With several kinds there is one for each kind, and one
-for each thing that kinds compete for: processors, memory, pods, devices of one class. Every amount is a sum over nodes, and none is too
-low; so what exceeds a room does not fit, and of a single kind, what does not exceed it fits, if all counts are exact.
+A room is a list of amounts. Where all pods are alike there is one: how many of them fit. With several kinds there is one for each kind,
+and one for each thing that kinds compete for: processors, memory, pods, devices of one class. Every amount is a sum over nodes, and none
+is too low; so what exceeds a room does not fit, and of a single kind, what does not exceed it fits, if all counts are exact.
 """
 
 from __future__ import annotations

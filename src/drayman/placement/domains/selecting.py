@@ -1,16 +1,17 @@
 """The fewest domains that hold something, level by level.
 
-Of all ways to choose nodes in a domain so that a need is met, the best one uses the fewest domains of the next finer level, then the fewest of the
-level below, and so on down to the nodes. Among equals it leaves the least room over, so that large domains stay whole.
+Of all ways to choose nodes in a domain so that a need is met, the best one uses the fewest domains of the next finer level, then the
+fewest of the level below, and so on down to the nodes. Among equals it leaves the least room over, so that large domains stay whole.
 
-The fewest of one level are easily counted. Which ones to take decides how few the levels below get by with, so several choices may have to be
-compared; domains that are alike are compared once, and a choice that reaches the bound of every level ends the search. Where that takes too long,
-the best one so far is the answer, and it says that it may not be the best.
+The fewest of one level are easily counted. Which ones to take decides how few the levels below get by with, so several choices may have
+to be compared; domains that are alike are compared once, and a choice that reaches the bound of every level ends the search. Where that
+takes too long, the best one so far is the answer, and it says that it may not be the best.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import sub
 from typing import Final
 
 from msgspec import Struct
@@ -20,7 +21,8 @@ from drayman.placement.domains.rooms import Amounts, Rooms, fewest, holds
 from drayman.topology import Path
 
 SELECT_STEPS: Final = 2_000
-"""Choices that are compared for one domain. Clusters of equal racks need one for each level."""
+"""Choices that are compared for one domain, and domains that are looked at for each: some milliseconds. Clusters of equal racks need
+one choice for each level."""
 
 _MORE_CHOICES: Final = 8
 """Choices with the least spread that are compared for what they leave over."""
@@ -70,29 +72,32 @@ class _Selecting:
 
     def best(self, home: Path) -> Selection:
         if len(home) > self._down_to:
-            return Selection((home,), (), _surplus(self._rooms.of(home), self._need))
-        return self._among(self._tree.children(home))
+            return Selection((home,), (), self._left_over((home,)))
+        return self._among(self._tree.children(home), _MORE_CHOICES)
 
-    def _among(self, allowed: Sequence[Path]) -> Selection:
-        """The best choice of these domains, which are of one level and together hold the need."""
+    def _among(self, allowed: Sequence[Path], more: int = 1) -> Selection:
+        """The best choice of these domains, which are of one level and together hold the need.
+
+        So many with the least spread are compared for what they leave over.
+        """
         given = [path for path in allowed if path in self._used]
         others = [path for path in allowed if path not in self._used and any(self._rooms.of(path))]
         rest = self._minus(given)
         number = self._fewest(others, rest)
-        bound = self._bound(allowed)
+        bound, size = self._bound(allowed)
         found: Selection | None = None
         is_complete = True
-        more = _MORE_CHOICES
         while found is None:
             try:
                 for extra in self._choices(others, rest, number):
-                    made = self._with([*given, *extra])
-                    if found is None or _rank(made) < _rank(found):
-                        found = made
-                    more -= found.spread == bound
-                    if found.spread == bound and (not found.left_over or not more):
+                    chosen = [*given, *extra]
+                    if found is None:
+                        found = self._with(chosen)
+                    else:
+                        more -= found.spread == bound
+                        found = self._better(found, chosen, bound, size)
+                    if found.spread == bound and (more <= 0 or not found.left_over):
                         break
-                    self._budget.spend()
             except OutOfSteps:
                 is_complete = False
                 found = found or self._with([*given, *self._covering(others, rest)])
@@ -100,17 +105,31 @@ class _Selecting:
         is_best = found.spread == bound or (is_complete and found.is_best)
         return Selection(found.chosen, found.spread, found.left_over, is_best)
 
+    def _better(
+        self, found: Selection, chosen: list[Path], bound: tuple[int, ...], size: int
+    ) -> Selection:
+        """What was found, or another choice if it is better. Raises OutOfSteps."""
+        self._budget.spend()
+        if found.spread == bound and self._left_over(chosen) >= found.left_over:
+            return found
+        self._budget.spend(size)
+        made = self._with(chosen)
+        return made if _rank(made) < _rank(found) else found
+
     def _with(self, chosen: list[Path]) -> Selection:
         """The best way to go on within these domains."""
         if not chosen:
             return Selection((), (), 0)
-        total = self._total(chosen)
-        left_over = _surplus(total, self._need)
+        left_over = self._left_over(chosen)
         if len(chosen[0]) > self._down_to:
             return Selection(tuple(sorted(chosen)), (len(chosen),), left_over)
         children = [child for path in chosen for child in self._tree.children(path)]
         below = self._among(children)
         return Selection(below.chosen, (len(chosen), *below.spread), left_over, below.is_best)
+
+    def _left_over(self, chosen: Sequence[Path]) -> int:
+        """What the domains hold of the first amount beyond the need."""
+        return sum([self._rooms.of(path)[0] for path in chosen]) - self._need[0]
 
     def _choices(self, others: list[Path], rest: Amounts, number: int) -> Iterator[list[Path]]:
         """Sets of so many domains that hold the rest, one of each kind of set; a sensible one first."""
@@ -166,25 +185,23 @@ class _Selecting:
 
     def _covering(self, others: list[Path], rest: Amounts) -> list[Path]:
         """The largest domains until the rest is held, and the smallest that will do as the last one."""
-        chosen: list[Path] = []
-        free = sorted(others, key=lambda path: (self._rooms.of(path), path))
-        while any(amount > 0 for amount in rest):
-            last = next((path for path in free if holds(self._rooms.of(path), rest)), None)
-            path = last or max(
-                free, key=lambda each: self._share(self._rooms.of(each), rest), default=None
-            )
-            if path is None:
-                break
-            chosen.append(path)
-            free.remove(path)
-            rest = tuple([w - h for w, h in zip(rest, self._rooms.of(path), strict=True)])
-        return chosen
+        scale = [1 / want if want > 0 else 0.0 for want in rest]
 
-    @staticmethod
-    def _share(room: Amounts, rest: Amounts) -> float:
-        """How much of the rest a room holds, the scarcest amount counting."""
-        wanted = [(have, want) for have, want in zip(room, rest, strict=True) if want > 0]
-        return sum(min(1.0, have / want) for have, want in wanted)
+        def size(path: Path) -> float:
+            return sum(
+                [have * each for have, each in zip(self._rooms.of(path), scale, strict=True)]
+            )
+
+        free = sorted(others, key=lambda path: (-size(path), path))
+        for taken, path in enumerate(free):
+            if not any(amount > 0 for amount in rest):
+                return free[:taken]
+            room = self._rooms.of(path)
+            if holds(room, rest):
+                able = [p for p in free[taken:] if holds(self._rooms.of(p), rest)]
+                return [*free[:taken], min(able, key=lambda p: (size(p), p))]
+            rest = tuple(map(sub, rest, room))
+        return free
 
     def _fewest(self, domains: list[Path], rest: Amounts) -> int:
         """A number of domains below which the rest is not held."""
@@ -195,16 +212,18 @@ class _Selecting:
                 number = max(number, fewest(each, want) or 0)
         return number
 
-    def _bound(self, allowed: Sequence[Path]) -> tuple[int, ...]:
-        """How few domains of each level from here on could do, if they could be chosen freely."""
+    def _bound(self, allowed: Sequence[Path]) -> tuple[tuple[int, ...], int]:
+        """How few domains of each level from here on could do, if they could be chosen freely; and how many there are."""
         found: list[int] = []
+        size = 0
         level: Sequence[Path] = allowed
         while True:
             given = [path for path in level if path in self._used]
             others = [path for path in level if path not in self._used]
             found.append(len(given) + self._fewest(others, self._minus(given)))
+            size += len(level)
             if not level or len(level[0]) > self._down_to:
-                return tuple(found)
+                return tuple(found), size
             level = [child for path in level for child in self._tree.children(path)]
 
     def _minus(self, given: Sequence[Path]) -> Amounts:
@@ -231,8 +250,3 @@ class _Selecting:
 
 def _rank(selection: Selection) -> tuple[tuple[int, ...], int]:
     return selection.spread, selection.left_over
-
-
-def _surplus(room: Amounts, need: Amounts) -> int:
-    """What a room of the first amount is larger than the need."""
-    return room[0] - need[0]

@@ -105,6 +105,18 @@ class PodNeeds(Struct, frozen=True):
         """Equal for pods that neither nodes nor other pods can distinguish."""
         return self.shape, self.namespace, frozenset(self.labels.items())
 
+    @property
+    def bare_key(self) -> PodShape:
+        """Equal for pods that are alike apart from their labels, their volumes and their rules about other pods."""
+        shape = self.shape
+        if not shape.volumes and not shape.depends_on_pods:
+            return shape
+        found = _bare.get(shape)
+        if found is None:
+            bare = replace(shape, volumes=(), affinity=None, spread=())
+            found = _bare[shape] = _intern(bare)
+        return found
+
     def plus(self, more: Mapping[str, int]) -> PodNeeds:
         """The pod including what its devices take of the node. Pod-level requests already include it."""
         return structs.replace(self, shape=_enlarged(self.shape, more))
@@ -112,6 +124,7 @@ class PodNeeds(Struct, frozen=True):
 
 _shapes: WeakValueDictionary[Hashable, PodShape] = WeakValueDictionary()
 _models: Bounded[Hashable, PodShape] = Bounded(_MOST_SIGNATURES)  # by signature
+_bare: Bounded[PodShape, PodShape] = Bounded(_MOST_SIGNATURES)  # without volumes and other pods
 _on_node: Bounded[tuple[PodShape, str], PodShape] = Bounded(_MOST_ON_NODES)  # by model and node
 
 
