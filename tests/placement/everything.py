@@ -34,6 +34,8 @@ _LEFT_OUT: Final[Mapping[str, frozenset[str]]] = {
     "NodeUsage": frozenset({"revision"}),
     "Neighbourhood": frozenset({"_tallies"}),
     "Crowd": frozenset({"labels"}),
+    "GangBook": frozenset({"_read"}),
+    "Topologies": frozenset({"revision"}),
 }
 
 

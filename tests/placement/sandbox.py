@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from contextlib import ExitStack, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from drayman.allocator import Policy
 from drayman.api.codec import convert
 from drayman.api.core import Namespace, Node, Pod
+from drayman.api.custom_groups import CustomObject, KaiPodGroup, KaiTopology, PluginPodGroup
+from drayman.api.jobs import Job
 from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import (
     DeviceClass,
@@ -42,6 +44,7 @@ DRIVER = "gpu.example.com"
 HOSTS = ("n0", "n1", "n2", "n3")
 EXTENDED = "example.com/gpu"
 NAMESPACE = "default"
+CustomT = TypeVar("CustomT", bound=CustomObject)
 
 
 def make_node(number: int, *, variant: int = 0) -> Node:
@@ -160,6 +163,47 @@ def make_pod(name: str, rule: int, node: str = "", *, variant: int = 0) -> Pod:
     return convert(Pod, {"metadata": metadata, "spec": spec})
 
 
+_MEMBERS: tuple[dict[str, Any], ...] = (
+    {"labels": {"scheduling.x-k8s.io/pod-group": "g"}},
+    {"annotations": {"pod-group-name": "g"}},
+    {
+        "labels": {"kueue.x-k8s.io/pod-group-name": "g"},
+        "annotations": {"kueue.x-k8s.io/pod-group-total-count": "2"},
+    },
+    {
+        "ownerReferences": [
+            {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j", "controller": True}
+        ]
+    },
+    {"annotations": {"drayman.dev/gang": "2", "drayman.dev/gang-name": "g"}},
+)
+
+
+def make_member(number: int, *, variant: int = 0) -> Pod:
+    name = f"gang-{number % 5}"
+    spec: dict[str, Any] = {"containers": [{"name": "c"}]}
+    if variant % 4 > 1:
+        spec["nodeName"] = HOSTS[number % 4]
+    phase = "Succeeded" if variant % 4 == 3 else "Pending"
+    metadata = {"name": name, "namespace": NAMESPACE, "uid": name, **_MEMBERS[number % 5]}
+    return convert(Pod, {"metadata": metadata, "spec": spec, "status": {"phase": phase}})
+
+
+def make_gang(type_: type[CustomT], spec: dict[str, Any]) -> CustomT:
+    return convert(type_, {"metadata": {"name": "g", "namespace": NAMESPACE}, "spec": spec})
+
+
+def make_job(number: int) -> Job:
+    stated = {"drayman.dev/gang": str(number % 3)} if number % 3 else {}
+    metadata = {"name": "j", "namespace": NAMESPACE, "uid": "j", "annotations": stated}
+    return convert(Job, {"metadata": metadata})
+
+
+def make_topology(number: int) -> KaiTopology:
+    levels = [{"nodeLabel": f"level-{n}"} for n in range(number % 3)]
+    return convert(KaiTopology, {"metadata": {"name": "t"}, "spec": {"levels": levels}})
+
+
 def wanted(name: str, count: int, cls: str = "gpu") -> ResourceClaim:
     spec = {"devices": {"requests": [exactly(count=count, cls=cls)]}}
     metadata = {"name": name, "namespace": NAMESPACE}
@@ -208,6 +252,9 @@ class Sandbox:
         self.set_group(0)
         for number in (0, 2, 3, 4):  # none of them keeps others away, or no answers would be kept
             self.place_pod(number)
+        for number in range(5):  # what is kept of pods with such labels is there from the start
+            self.state.set_pod(make_member(number, variant=2))
+            self.state.delete_pod(make_member(number))
 
     # Questions.
 
@@ -284,7 +331,7 @@ class Sandbox:
         if found.volumes is not None:
             self.state.volumes.take(found.volumes, found.node.facts.name)
         self.state.assume_pod(demand.needs, found.node.facts.name)
-        self.state.groups.place(pod)
+        self.state.gangs.place(pod, found.node.facts.name)
 
     def settle(self, number: int) -> None:
         """A pod does not get its node after all, and its claims are not made."""
@@ -363,12 +410,44 @@ class Sandbox:
 
     def set_group(self, number: int) -> None:
         metadata = {"name": "g", "namespace": NAMESPACE, "uid": str(number)}
-        self.state.groups.set(convert(PodGroup, {"metadata": metadata}))
-        self.state.groups.place(make_pod(f"member-{number % 3}", 4))
+        self.state.gangs.set_group(convert(PodGroup, {"metadata": metadata}))
+        self.state.gangs.place(make_pod(f"member-{number % 3}", 4), HOSTS[number % 4])
+
+    def see_member(self, number: int) -> None:
+        """A pod of a gang, in one of several dialects, is shown: without a node, with one, or after it has succeeded."""
+        self.state.set_pod(make_member(number, variant=number // 5))
+
+    def forget_member(self, number: int) -> None:
+        self.state.delete_pod(make_member(number))
+
+    def place_member(self, number: int) -> None:
+        """A member that waits gets a node by decision."""
+        pod = make_member(number)
+        if self.state.node_of(pod.metadata.uid) is None:
+            self.state.assume_pod(PodNeeds.of(pod), HOSTS[number % 4])
+            self.state.gangs.place(pod, HOSTS[number % 4])
+
+    def displace_member(self, number: int) -> None:
+        self.state.remove_pod(f"gang-{number % 5}")
+
+    def set_gang(self, number: int) -> None:
+        gangs, topologies = self.state.gangs, self.state.topologies
+        gangs.set_group(make_gang(PluginPodGroup, {"minMember": number % 3}))
+        gangs.set_group(make_gang(KaiPodGroup, {"minMember": number % 4}))
+        gangs.set_job(make_job(number))
+        topologies.set(make_topology(number))
+
+    def remove_gang(self, number: int) -> None:
+        if number % 2:
+            self.state.gangs.remove_group(make_gang(PluginPodGroup, {}))
+            self.state.gangs.remove_job(make_job(0))
+        else:
+            self.state.gangs.remove_group(make_gang(KaiPodGroup, {}))
+            self.state.topologies.remove(make_topology(0))
 
     def remove_group(self, _: int) -> None:
         metadata = {"name": "g", "namespace": NAMESPACE}
-        self.state.groups.remove(convert(PodGroup, {"metadata": metadata}))
+        self.state.gangs.remove_group(convert(PodGroup, {"metadata": metadata}))
 
     def set_namespace(self, number: int) -> None:
         metadata = {"name": NAMESPACE, "labels": {"team": str(number % 2)}}

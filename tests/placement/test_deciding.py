@@ -89,7 +89,7 @@ def facts(state: ClusterState) -> object:
         {name: (sorted(n.usage.pods), n.usage.room_key) for name, n in state.nodes.items()},
         {n: state.view(known).usage.in_use for n, known in state.nodes.items()},
         [(c, c is not None and state.is_under_way(c)) for c in found],
-        state.groups.uses_alone(pod("none", schedulingGroup={"podGroupName": "g"}), OF_GROUP),
+        state.gangs.uses_alone(pod("none", schedulingGroup={"podGroupName": "g"}), OF_GROUP),
     )
 
 

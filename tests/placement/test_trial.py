@@ -24,7 +24,8 @@ OUTSIDE = (
     "remove_rule", "set_claim", "set_claim", "remove_claim", "set_template", "remove_template",
     "place_pod", "place_pod", "place_pod", "remove_pod", "set_group", "remove_group",
     "set_namespace", "remove_namespace", "set_disk", "remove_disk", "take_disk", "set_storage",
-    "remove_storage",
+    "remove_storage", "see_member", "see_member", "see_member", "forget_member", "place_member", "displace_member",
+    "set_gang", "remove_gang",
 )  # fmt: skip
 INSIDE = (*OUTSIDE, "evict", "evict", "evict", "restore", "restore", "free", "hold")
 _NUMBERS = st.integers(0, 59)

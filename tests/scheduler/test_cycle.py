@@ -144,7 +144,7 @@ def test_pods_of_a_group_depend_on_the_write_that_reserves_for_all() -> None:
     at.claim("shared")
     metadata = {"name": "g", "namespace": "default", "uid": "g-uid"}
     group = {"metadata": metadata, "spec": {"resourceClaims": [by_name("shared")]}}
-    at.state.groups.set(convert(PodGroup, group))
+    at.state.gangs.set_group(convert(PodGroup, group))
     for name in ("first", "second"):
         at.pod(name, "shared", schedulingGroup={"podGroupName": "g"})
     decided = at.decide()

@@ -10,8 +10,9 @@ from typing import Any, Final, cast
 from msgspec import Struct
 
 from drayman.api.core import Namespace, Node, Pod
+from drayman.api.custom_groups import KaiPodGroup, KaiTopology, KueueTopology, PluginPodGroup
 from drayman.api.jobs import Job
-from drayman.api.pod_groups import PodGroup
+from drayman.api.pod_groups import PodGroup, Workload
 from drayman.api.resource import (
     DeviceClass,
     DeviceTaintRule,
@@ -42,7 +43,10 @@ from drayman.api.workloads import (
 
 
 class Kind(Struct, frozen=True):
-    """One kind of object. Its type gives its name, and the group and version of its objects."""
+    """One kind of object. Its type gives its name, and the group and version of its objects.
+
+    Several groups have kinds of the same name, so a name alone does not identify a kind.
+    """
 
     type: type[ApiStruct]
     plural: str
@@ -55,10 +59,12 @@ class Kind(Struct, frozen=True):
     """The version in which servers have it, where that is not the version of the type."""
     optional: bool = False
     """Whether some clusters do not serve it. A client that follows it finds none there."""
+    other_versions: tuple[str, ...] = ()
+    """Versions with the same fields, newest first, for clusters that do not serve the one of the type."""
 
     @property
     def name(self) -> str:
-        return self.type.__name__
+        return str(cast(Any, self.type()).kind)
 
     @property
     def api_version(self) -> str:
@@ -72,6 +78,11 @@ class Kind(Struct, frozen=True):
     def version(self) -> str:
         """The version in which it is asked for."""
         return self.served_as or self.api_version.rpartition("/")[2]
+
+    @property
+    def same_versions(self) -> tuple[str, ...]:
+        """The apiVersion of each version that has the form of the type."""
+        return (self.api_version, *(f"{self.group}/{each}" for each in self.other_versions))
 
     @property
     def api_versions(self) -> tuple[str, ...]:
@@ -100,6 +111,17 @@ KINDS: Final = (
     Kind(Pod, "pods", loaded=True),
     Kind(Namespace, "namespaces", namespaced=False, loaded=True),
     Kind(PodGroup, "podgroups", optional=True),
+    Kind(Workload, "workloads", optional=True),
+    Kind(PluginPodGroup, "podgroups", optional=True),
+    Kind(KaiPodGroup, "podgroups", optional=True),
+    Kind(KaiTopology, "topologies", namespaced=False, optional=True),
+    Kind(
+        KueueTopology,
+        "topologies",
+        namespaced=False,
+        optional=True,
+        other_versions=("v1beta1", "v1alpha1"),
+    ),
     Kind(PersistentVolume, "persistentvolumes", namespaced=False),
     Kind(PersistentVolumeClaim, "persistentvolumeclaims"),
     Kind(StorageClass, "storageclasses", namespaced=False),

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, Generic, Literal, Self, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from drayman.cluster.backoff import Backoff
 from drayman.cluster.breaks import Breaks
@@ -91,6 +92,7 @@ class Informer(Generic[T]):
         self._breaks = Breaks()
         self._version = ""
         self._failures = 0
+        self._versions_tried = 0
         self._in_doubt = False
         self._synced = asyncio.Event()
         self._awaited: list[tuple[str, asyncio.Event]] = []
@@ -289,7 +291,7 @@ class Informer(Generic[T]):
             if key not in listed:
                 self._remove(key, None)
         self._version = version
-        self._failures = 0
+        self._failures = self._versions_tried = 0
         self._synced.set()
         self._wake_waiting()
 
@@ -331,7 +333,16 @@ class Informer(Generic[T]):
         await self._pause()
 
     async def _do_without(self, error: NotFoundError) -> None:
-        """The server does not know the resource, so there are no objects. A cluster that is upgraded may have it later."""
+        """The server does not know the resource, so there are no objects. A cluster that is upgraded may have it later.
+
+        Where it may have another version of it, that is tried first.
+        """
+        resource = self._selection.resource
+        self._selection = replace(self._selection, resource=resource.in_next_version())
+        self._versions_tried += 1
+        if self._versions_tried % (1 + len(resource.other_versions)):
+            self._version = ""
+            return
         if not self.is_synced:
             _log.info("%s: %s; doing without", self._describe(), error)
         failures = self._failures

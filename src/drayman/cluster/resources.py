@@ -10,7 +10,7 @@ what is not declared.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 from urllib.parse import quote
 
@@ -171,6 +171,8 @@ class Resource(Generic[T]):
     """Whether T holds every field, so that an object read can be written back."""
     optional: bool = False
     """Whether some clusters do not serve it. Informers then see no objects."""
+    other_versions: tuple[str, ...] = ()
+    """Versions with the same fields, for clusters that do not serve this one."""
 
     @property
     def api_version(self) -> str:
@@ -188,6 +190,13 @@ class Resource(Generic[T]):
         if name and self.namespaced and not namespace:
             raise ValueError(f"{self.qualified} {name!r}: which namespace?")
         return Target(self.group, self.version, self.plural, namespace or "", name, subresource)
+
+    def in_next_version(self) -> Resource[T]:
+        """The same resource in another version, if there is one; after as many steps as there are versions, as it was."""
+        if not self.other_versions:
+            return self
+        version, *rest = self.other_versions
+        return replace(self, version=version, other_versions=(*rest, self.version))
 
     def as_values(self) -> Resource[JsonObject]:
         """The same resource with its objects as decoded JSON."""
@@ -219,6 +228,7 @@ def typed(type_: type[StructT]) -> Resource[StructT]:
         codec=StructCodec(type_),
         complete=kind.complete,
         optional=kind.optional,
+        other_versions=kind.other_versions,
     )
 
 

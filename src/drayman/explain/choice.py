@@ -54,7 +54,7 @@ def as_if_new(world: World, pod: Pod) -> Iterator[Demand | None]:
     except ClaimsNotReadyError:
         yield None
         return
-    own = [claim for claim in claims if state.groups.uses_alone(pod, claim)]
+    own = [claim for claim in claims if state.gangs.uses_alone(pod, claim)]
     extended = state.extended_claim_of(pod.metadata.uid)
     if extended is not None:
         own.append(extended)

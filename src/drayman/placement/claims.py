@@ -12,7 +12,7 @@ from drayman.api.claim_generation import is_made_for, owning_pod
 from drayman.api.core import NodeSelector, Pod, PodResourceClaim
 from drayman.api.meta import OwnerReference
 from drayman.api.pod_groups import GROUP_API, PodGroup
-from drayman.api.pods import entry_claims, group_key, has_claims, is_finished
+from drayman.api.pods import entries_of, entry_claims, group_key, has_claims, is_finished
 from drayman.api.resource import (
     AllocatedDeviceStatus,
     AllocationResult,
@@ -201,6 +201,13 @@ def resource_of(
 def is_group(consumer: ResourceClaimConsumerReference, name: str) -> bool:
     """Whether a claim is reserved for the group of this name, in the claim's namespace."""
     return consumer.name == name and resource_of(consumer) == "podgroups"
+
+
+def shares(group: PodGroup, claim: ResourceClaim, pod: Pod) -> bool:
+    """Whether a claim that a pod uses is one of its group: the pod's entry for it is also an entry of the group."""
+    return any(
+        entry in group.spec.resource_claims for entry in entries_of(pod, claim.metadata.name)
+    )
 
 
 def only_node_of(selector: NodeSelector | None) -> str | None:

@@ -12,6 +12,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
 from drayman.api.core import Namespace, Node, Pod
+from drayman.api.custom_groups import KaiPodGroup, KaiTopology, KueueTopology, PluginPodGroup
 from drayman.api.jobs import Job
 from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import (
@@ -45,6 +46,8 @@ class Read(Enum):
     """Always, as far as the user is allowed to: they only improve answers."""
     FOR_VOLUMES = auto()
     """If a volume is still to be provisioned."""
+    FOR_GANGS = auto()
+    """If pods are in gangs, or the question is about objects that make pods."""
     FOR_WORKLOADS = auto()
     """If the question is about objects that make pods."""
 
@@ -80,11 +83,6 @@ class Followed(Held):
     """What a change may improve, if the state does not report that itself."""
     for_drafts: bool = False
     """Whether only a scheduler that makes claims from templates itself needs it."""
-
-
-def _put_pod(state: ClusterState, pod: Pod) -> None:
-    if pod.spec.node_name:
-        state.set_placed_pod(pod)
 
 
 FOLLOWED: Final = (
@@ -166,8 +164,43 @@ FOLLOWED: Final = (
     Followed(
         type=PodGroup,
         member="pod_groups",
-        put=lambda state, it: state.groups.set(it),
-        remove=lambda state, it: state.groups.remove(it),
+        put=lambda state, it: state.gangs.set_group(it),
+        remove=lambda state, it: state.gangs.remove_group(it),
+    ),
+    Followed(
+        type=PluginPodGroup,
+        member="plugin_pod_groups",
+        read=Read.FOR_GANGS,
+        put=lambda state, it: state.gangs.set_group(it),
+        remove=lambda state, it: state.gangs.remove_group(it),
+    ),
+    Followed(
+        type=KaiPodGroup,
+        member="kai_pod_groups",
+        read=Read.FOR_GANGS,
+        put=lambda state, it: state.gangs.set_group(it),
+        remove=lambda state, it: state.gangs.remove_group(it),
+    ),
+    Followed(
+        type=KaiTopology,
+        member="kai_topologies",
+        read=Read.FOR_GANGS,
+        put=lambda state, it: state.topologies.set(it),
+        remove=lambda state, it: state.topologies.remove(it),
+    ),
+    Followed(
+        type=KueueTopology,
+        member="kueue_topologies",
+        read=Read.FOR_GANGS,
+        put=lambda state, it: state.topologies.set(it),
+        remove=lambda state, it: state.topologies.remove(it),
+    ),
+    # Its annotations may make its pods a gang. It also matters to questions when Jobs end.
+    Followed(
+        type=Job,
+        member="jobs",
+        put=lambda state, it: state.gangs.set_job(it),
+        remove=lambda state, it: state.gangs.remove_job(it),
     ),
     Followed(
         type=ResourceClaim,
@@ -180,15 +213,14 @@ FOLLOWED: Final = (
         type=Pod,
         member="pods",
         read=Read.NEEDED,
-        put=_put_pod,
-        remove=lambda state, it: state.remove_pod(it.metadata.uid),
+        put=lambda state, it: state.set_pod(it),
+        remove=lambda state, it: state.delete_pod(it),
     ),
 )
 
 HELD: Final[tuple[Held, ...]] = (
     *FOLLOWED,
-    # It matters when Jobs end. Other kinds that make pods are only read for questions.
-    Held(Job, "jobs"),
+    # These make pods, and are only read for questions.
     Held(Deployment, "deployments", Read.FOR_WORKLOADS),
     Held(ReplicaSet, "replica_sets", Read.FOR_WORKLOADS),
     Held(StatefulSet, "stateful_sets", Read.FOR_WORKLOADS),

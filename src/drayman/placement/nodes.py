@@ -11,10 +11,9 @@ from functools import partial
 from msgspec import Struct
 
 from drayman.api.core import Node
-from drayman.api.pods import GroupKey
 from drayman.inventory.undo import UndoLog
 from drayman.placement.fit import Neighbourhood, NodeFacts, NodeShape, NodeUsage, PodNeeds
-from drayman.placement.groups import Groups
+from drayman.placement.gangs.book import GangBook, Member
 from drayman.placement.marks import Marks
 from drayman.placement.volumes import Volumes
 
@@ -34,7 +33,8 @@ class PlacedPod(Struct, frozen=True):
 
     needs: PodNeeds
     node: str
-    group: GroupKey | None = None
+    member: Member | None = None
+    """If it is in a gang."""
 
 
 class Nodes:
@@ -46,7 +46,7 @@ class Nodes:
         self.by_name: dict[str, NodeState] = {}
         self.neighbourhood = Neighbourhood(log)
         self.volumes = Volumes(log)
-        self.groups = Groups(log)
+        self.gangs = GangBook(log)
         self.soft_taints = 0
         """How many nodes have taints that pods would rather avoid."""
         self.closed = 0
@@ -95,7 +95,7 @@ class Nodes:
         # This raises before anything is changed.
         self.neighbourhood.add(needs, node)
         self._placed[needs.uid] = PlacedPod(needs, node)
-        self._log.note(self.displace, needs.uid)
+        self._log.note(self._uncount, needs.uid)
         state = self.by_name.get(node)
         if state is None:
             self._on_unknown_nodes.setdefault(node, {})[needs.uid] = needs
@@ -106,6 +106,10 @@ class Nodes:
 
     def displace(self, uid: str) -> PlacedPod:
         """A pod no longer counts. Returns what to pass to `put_back` to count it again."""
+        placed = self._uncount(uid)
+        return PlacedPod(placed.needs, placed.node, self.gangs.displace(uid))
+
+    def _uncount(self, uid: str) -> PlacedPod:
         placed = self._placed.pop(uid)
         needs, node = placed.needs, placed.node
         self._log.note(self.place, needs, node)
@@ -120,13 +124,13 @@ class Nodes:
             self._marks.node(node)
         self.neighbourhood.remove(uid)
         self.volumes.remove_pod(needs)
-        return PlacedPod(needs, node, self.groups.displace(uid))
+        return placed
 
     def put_back(self, placed: PlacedPod) -> None:
         """The inverse of `displace`."""
         self.place(placed.needs, placed.node)
-        if placed.group is not None:
-            self.groups.join(placed.needs.uid, placed.group)
+        if placed.member is not None:
+            self.gangs.rejoin(placed.member)
 
     def _never_came(self, name: str) -> None:
         self.remove(name)

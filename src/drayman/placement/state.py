@@ -52,7 +52,8 @@ class ClusterState(ClaimBook):
         self.nodes = self._nodes.by_name
         self.neighbourhood = self._nodes.neighbourhood
         self.volumes = self._nodes.volumes
-        self.groups = self._nodes.groups
+        self.gangs = self._nodes.gangs
+        self.topologies = self.gangs.topologies
         self.inventory = Inventory(features, log)
         self.allowance = self.inventory.allowance
         self.extended = ExtendedResources(log)
@@ -84,6 +85,17 @@ class ClusterState(ClaimBook):
         if before:
             self._wake(NamespaceChange(name, before, {}))
 
+    def set_pod(self, pod: Pod) -> None:
+        """A pod, with or without a node."""
+        self.gangs.see(pod)
+        if pod.spec.node_name:
+            self.set_placed_pod(pod)
+
+    def delete_pod(self, pod: Pod) -> None:
+        """A pod no longer exists."""
+        self.gangs.forget(pod)
+        self.remove_pod(pod.metadata.uid)
+
     def set_placed_pod(self, pod: Pod) -> None:
         """A pod that has a node. Finished ones no longer count."""
         uid, node = pod.metadata.uid, pod.spec.node_name
@@ -101,8 +113,7 @@ class ClusterState(ClaimBook):
             before = known.needs
             self._nodes.displace(uid)
         self._nodes.place(needs, node)
-        if pod.spec.scheduling_group is not None:
-            self.groups.place(pod)
+        self.gangs.place(pod, node)
         if known is not None and (
             known.node != node or needs.shape.leaves_room_of(known.needs.shape)
         ):
@@ -217,7 +228,7 @@ class ClusterState(ClaimBook):
         found: set[str] = set()
         for consumer in claim.status.reserved_for:
             if is_group(consumer, consumer.name):
-                found |= self.groups.placed((claim.metadata.namespace, consumer.name))
+                found |= self.gangs.placed_in((claim.metadata.namespace, consumer.name))
             elif self._nodes.find(consumer.uid) is not None:
                 found.add(consumer.uid)
         return frozenset(found)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 
 from drayman.api.core import Namespace, Node, Pod
+from drayman.api.custom_groups import KaiPodGroup, KaiTopology, KueueTopology, PluginPodGroup
 from drayman.api.jobs import Job
 from drayman.api.meta import ObjectMeta
 from drayman.api.pod_groups import PodGroup
@@ -53,6 +54,10 @@ class Objects:
     templates: tuple[ResourceClaimTemplate, ...] = ()
     pods: tuple[Pod, ...] = ()
     pod_groups: tuple[PodGroup, ...] = ()
+    plugin_pod_groups: tuple[PluginPodGroup, ...] = ()
+    kai_pod_groups: tuple[KaiPodGroup, ...] = ()
+    kai_topologies: tuple[KaiTopology, ...] = ()
+    kueue_topologies: tuple[KueueTopology, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
     volumes: tuple[PersistentVolume, ...] = ()
     volume_claims: tuple[PersistentVolumeClaim, ...] = ()
@@ -88,7 +93,7 @@ class World:
     """A cluster to ask questions about.
 
     `unseen` lists what could not be read for lack of permission, in the words of the API (`pods in namespace x`): answers must say so.
-    `versions` are the resource versions of the lists, by plural name.
+    `versions` are the resource versions of the lists, by plural name, with the group where another kind has that name.
     """
 
     objects: Objects

@@ -39,9 +39,9 @@ from drayman.simulate.redaction import clean_claim_spec
 from drayman.workloads.pod_bodies import pod_body
 
 _JOINING: Final[Mapping[tuple[str, str], tuple[str, type[ApiStruct]]]] = {
-    (kind_of_type(kind.type).group, kind.type.__name__): (kind.member, kind.type)
+    (kind_of_type(kind.type).group, kind_of_type(kind.type).name): (kind.member, kind.type)
     for kind in FOLLOWED
-    if kind.type is not Pod and kind.read is not Read.FOR_VOLUMES
+    if kind.type not in (Pod, Job) and kind.read is not Read.FOR_VOLUMES
 }
 """Objects that join the cluster, and where they belong there."""
 

@@ -41,6 +41,8 @@ _CONNECTING_S: Final = 0.01
 _BREATH_S: Final = 0.001
 IN_PAGES: Final = ListOptions(limit=10_000, omit_managed_fields=True)
 """Large pages, because the user waits for the last one."""
+_PLAIN: Final = {typed(kind.type).plural: typed(kind.type).group for kind in reversed(HELD)}
+"""By plural name, the first group that has it: its kind goes by that name alone, others by their group too."""
 _AT_ONCE: Final = 2
 """How many lists are read concurrently, each on its own connection: opening one is work for a server that may be busy."""
 
@@ -106,7 +108,24 @@ class Reader:
             for member in fields(Objects)
             if member.name in lists
         }
-        return await self._with_storage_left(Objects(**found))
+        return await self._with_storage_left(await self._with_groups(Objects(**found)))
+
+    async def _with_groups(self, objects: Objects) -> Objects:
+        """Groups and topologies of other schedulers: requested only if there are gangs, or may be some in what is asked about."""
+        from drayman.placement.gangs.membership import reading_of, statements_of
+
+        if not (
+            self.workloads
+            or any(reading_of(pod, {}) is not None for pod in objects.pods)
+            or any(statements_of(job) is not None for job in objects.jobs)
+        ):
+            return objects
+        kinds = [kind for kind in HELD if kind.read is Read.FOR_GANGS]
+        lists = await asyncio.gather(
+            *(self.read(typed(kind.type), self.namespace) for kind in kinds)
+        )
+        found: dict[str, Any] = {kind.member: each for kind, each in zip(kinds, lists, strict=True)}
+        return replace(objects, **found)
 
     async def _with_storage_left(self, objects: Objects) -> Objects:
         """What storage drivers can still provision: requested only if a claim is to get its volume where a pod goes."""
@@ -143,7 +162,9 @@ class Reader:
         self.unseen.append(resource.qualified)
         return ()
 
-    async def _all(self, resource: Resource[T], namespace: str | None) -> tuple[T, ...]:
+    async def _all(
+        self, resource: Resource[T], namespace: str | None, tried: int = 0
+    ) -> tuple[T, ...]:
         try:
             async with self.connections:
                 if self.lost is not None:
@@ -155,18 +176,26 @@ class Reader:
         except NotFoundError:
             if not resource.optional:
                 raise
-            return ()
-        self.versions[resource.plural] = page.resource_version
+            if tried == len(resource.other_versions):
+                return ()
+            return await self._all(resource.in_next_version(), namespace, tried + 1)
+        self.versions[_listed_as(resource)] = page.resource_version
         return page.items
 
 
 def sources(world: World, namespace: str | None) -> Iterator[tuple[Resource[Any], str | None, str]]:
     """What a world was read from: resources, the namespace if it was only one, and the version."""
     for resource in (typed(kind.type) for kind in HELD):
-        version = world.versions.get(resource.plural)
+        version = world.versions.get(_listed_as(resource))
         if version is not None:
             is_limited = namespace is not None and beyond(resource, namespace) in world.unseen
             yield resource, namespace if is_limited else None, version
+
+
+def _listed_as(resource: Resource[Any]) -> str:
+    """The name under which the version of a list is kept."""
+    is_plain = _PLAIN.get(resource.plural) == resource.group
+    return resource.plural if is_plain else resource.qualified
 
 
 def beyond(resource: Resource[Any], namespace: str) -> str:

@@ -141,13 +141,12 @@ class Follower:
         uid = pod.metadata.uid
         if notice.type == DELETED:
             self._drop(uid)
-            self._state.remove_pod(uid)
-        elif pod.spec.node_name:
+            self._state.delete_pod(pod)
+        elif pod.spec.node_name or not self._is_ours(pod):
             self._drop(uid)
-            self._state.set_placed_pod(pod)
-        elif not self._is_ours(pod):
-            self._drop(uid)
+            self._state.set_pod(pod)
         else:
+            self._state.set_pod(pod)
             if uid not in self._present and self._turns is not None and _lacks_claims(pod):
                 self._turns.take(pod)
             self._present.add(uid)

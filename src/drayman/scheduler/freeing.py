@@ -80,7 +80,7 @@ class Freeing:
         """A claim that keeps the pod from some node and that no other pod uses."""
         blocked = [name for name, v in not_found.verdicts.items() if v is HELD_ELSEWHERE]
         for claim in demand.held:
-            if not self._state.groups.uses_alone(demand.pod, claim):
+            if not self._state.gangs.uses_alone(demand.pod, claim):
                 continue
             if self._state.is_under_way(claim):
                 continue

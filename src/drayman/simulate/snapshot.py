@@ -21,8 +21,8 @@ from drayman.api.loading import LoadFinding, Severity, found
 from drayman.api.resource import (
     GROUP,
 )
-from drayman.api.struct import ApiStruct, always
-from drayman.placement.followed import HELD, RULES
+from drayman.api.struct import ApiStruct, Json, always
+from drayman.placement.followed import HELD, RULES, Held
 from drayman.placement.world import Objects, World
 from drayman.simulate.redaction import clean_rule, cleaner_of
 
@@ -134,11 +134,10 @@ def _gather(texts: Iterable[bytes | msgspec.Raw]) -> _Gathered:
             gathered.head = msgspec.json.decode(text, type=Taken)
         elif named.kind in _RULES:
             gathered.add("rules", msgspec.json.decode(text))
-        elif (known := _MEMBERS.get(named.kind)) is not None:
-            member, type_, api_version = known
-            if named.api_version != api_version:
+        elif (known := _known(named.api_version, named.kind)) is not None:
+            if named.api_version not in kind_of_type(known.type).same_versions:
                 raise ValueError("another version")
-            gathered.add(member, codec.decode(type_, bytes(text)))
+            gathered.add(known.member, codec.decode(known.type, bytes(text)))
     return gathered
 
 
@@ -169,13 +168,25 @@ def _add_document(gathered: _Gathered, document: Document) -> None:
         gathered.head = codec.convert(Taken, value)
     elif kind in _RULES:
         gathered.add("rules", value)
-    elif isinstance(kind, str) and (known := _MEMBERS.get(kind)) is not None:
-        member, type_, api_version = known
-        if api_version.startswith(GROUP):
+    elif (known := _known(value.get("apiVersion"), kind)) is not None:
+        named = kind_of_type(known.type)
+        if named.group == GROUP:
             value = versions.to_v1(value).value
-        elif value.get("apiVersion") != api_version:
-            raise DecodeError("apiVersion", f"expected {api_version}")
-        gathered.add(member, codec.convert(type_, value))
+        elif value.get("apiVersion") not in named.same_versions:
+            raise DecodeError("apiVersion", f"expected {named.api_version}")
+        gathered.add(known.member, codec.convert(known.type, value))
+
+
+def _known(api_version: Json, kind: Json) -> Held | None:
+    """The row for objects that say that they are this, in whichever version.
+
+    Where several groups have kinds of a name, the group decides. Otherwise the name does, so that a group that is wrong is noticed.
+    """
+    group = api_version.rpartition("/")[0] if isinstance(api_version, str) else ""
+    namesakes = _NAMESAKES.get(kind, {}) if isinstance(kind, str) else {}
+    if len(namesakes) == 1:
+        return next(iter(namesakes.values()))
+    return namesakes.get(group)
 
 
 def _finding(document: Document, path: str, message: str) -> LoadFinding:
@@ -190,7 +201,8 @@ _KINDS: Final = {
     member.name: kind for member in fields(Objects) for kind in HELD if kind.member == member.name
 }
 """By the members of `Objects`, in their order."""
-_MEMBERS: Final = {
-    kind.type.__name__: (kind.member, kind.type, kind_of_type(kind.type).api_version)
-    for kind in HELD
-}
+_NAMESAKES: Final[dict[str, dict[str, Held]]] = {}
+"""By kind and group."""
+for _held in HELD:
+    _named_kind = kind_of_type(_held.type)
+    _NAMESAKES.setdefault(_named_kind.name, {})[_named_kind.group] = _held

@@ -1,4 +1,4 @@
-"""Groups of pods as the scheduler knows them."""
+"""Claims that a group of pods shares."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from drayman.api.codec import convert
 from drayman.api.core import Pod
 from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import ResourceClaim
-from drayman.placement.groups import Groups, shares
+from drayman.placement.claims import shares
+from drayman.placement.gangs.book import GangBook
 
 
 def pod(name: str, *entries: dict[str, str], made: dict[str, str] | None = None) -> Pod:
@@ -35,37 +36,37 @@ def reserved_for(*users: dict[str, str]) -> ResourceClaim:
 
 def test_a_pod_has_a_claim_of_its_group_to_itself_until_others_are_placed() -> None:
     """And again when the last of them is gone. Pods count once, however often they are shown."""
-    groups = Groups()
+    book = GangBook()
     user = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "u"}
     claim = reserved_for(user)
-    groups.place(pod("p"))
-    assert groups.uses_alone(pod("p"), claim)
+    book.place(pod("p"), "a")
+    assert book.uses_alone(pod("p"), claim)
     for _ in range(2):
-        groups.place(pod("q"))
-        assert not groups.uses_alone(pod("p"), claim)
-    groups.displace("q")
-    assert groups.uses_alone(pod("p"), claim)
-    assert not groups.uses_alone(pod("q"), claim)
+        book.place(pod("q"), "b")
+        assert not book.uses_alone(pod("p"), claim)
+    book.displace("q")
+    assert book.uses_alone(pod("p"), claim)
+    assert not book.uses_alone(pod("q"), claim)
 
 
 def test_a_claim_of_others_is_not_used_alone() -> None:
     """Neither one that is reserved for another pod too, nor one of another group."""
     own = {"resource": "pods", "name": "p", "uid": "p"}
-    assert Groups().uses_alone(pod("p"), reserved_for(own))
-    assert not Groups().uses_alone(pod("p"), reserved_for(own, {**own, "uid": "q"}))
+    assert GangBook().uses_alone(pod("p"), reserved_for(own))
+    assert not GangBook().uses_alone(pod("p"), reserved_for(own, {**own, "uid": "q"}))
     other = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "h", "uid": "h"}
-    assert not Groups().uses_alone(pod("p"), reserved_for(other))
+    assert not GangBook().uses_alone(pod("p"), reserved_for(other))
 
 
 def test_the_group_of_a_pod_is_in_its_namespace() -> None:
     """A group of the same name elsewhere is another one, and one that is removed is no longer found."""
-    groups = Groups()
-    groups.set(group(namespace="elsewhere"))
-    assert groups.of(pod("p")) is None
-    groups.set(group())
-    assert groups.of(pod("p")) == group()
-    groups.remove(group())
-    assert groups.of(pod("p")) is None
+    book = GangBook()
+    book.set_group(group(namespace="elsewhere"))
+    assert book.pod_group_of(pod("p")) is None
+    book.set_group(group())
+    assert book.pod_group_of(pod("p")) == group()
+    book.remove_group(group())
+    assert book.pod_group_of(pod("p")) is None
 
 
 BY_NAME = {"name": "e", "resourceClaimName": "c"}

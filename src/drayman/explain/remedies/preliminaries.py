@@ -80,7 +80,7 @@ def other_claims(world: World, pod: Pod, trials: Trials) -> Iterator[Remedy]:
 def other_groups(world: World, pod: Pod, trials: Trials) -> Iterator[Remedy]:
     """Pod groups that exist, for a pod in one that does not."""
     group = pod.spec.scheduling_group
-    if group is None or world.state.groups.of(pod) is not None:
+    if group is None or world.state.gangs.pod_group_of(pod) is not None:
         return
     names = (
         each.metadata.name

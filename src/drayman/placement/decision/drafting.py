@@ -21,11 +21,10 @@ from drayman.api.quantity import Quantity
 from drayman.api.resource import AllocationResult, ResourceClaim, ResourceClaimStatus
 from drayman.api.times import timestamp_at
 from drayman.inventory.ledger import holder_of
-from drayman.placement.claims import FINALIZER, consumer_of, is_reserved_for, readiness
+from drayman.placement.claims import FINALIZER, consumer_of, is_reserved_for, readiness, shares
 from drayman.placement.decision.gathering import Suffix
 from drayman.placement.decision.placements import Made, Placement
 from drayman.placement.demand import Demand
-from drayman.placement.groups import shares
 from drayman.placement.mapped_resources import MappedDevices
 from drayman.placement.placing import Found
 from drayman.placement.state import ClusterState
@@ -39,7 +38,7 @@ def drafted(
     """The decision for a pod, before it counts."""
     pod, needs = demand.pod, demand.needs
     timestamp = timestamp_at(now)
-    group = state.groups.of(pod)
+    group = state.gangs.pod_group_of(pod)
     planned: Sequence[ClaimPlan] = found.plan.claims if found.plan is not None else ()
     served = [
         (item.claim, _allocated(item.claim, item.allocation, pod, timestamp, group))

@@ -25,7 +25,7 @@ def gathered(
     """
     if not pod.spec.resource_claims:
         return ()
-    group = state.groups.of(pod)
+    group = state.gangs.pod_group_of(pod)
     lacks_group = group is None and pod.spec.scheduling_group is not None
 
     def draft(pod: Pod, entry: PodResourceClaim) -> ResourceClaim | None:

@@ -89,8 +89,7 @@ def assume(state: ClusterState, placement: Placement, found: Found) -> Placement
     for made in placement.made:
         state.assume_made(made.key, made.holder)
     state.assume_pod(placement.needs, placement.node)
-    if placement.pod.spec.scheduling_group is not None:
-        state.groups.place(placement.pod)
+    state.gangs.place(placement.pod, placement.node)
     return placement
 
 

@@ -1,0 +1,116 @@
+"""Gangs without an object of their own: what their pods state is all there is, and they have to agree.
+
+Each member carries a declaration. Members that were made from one template have equal ones, so that there are few different ones to
+compare, however many members there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from drayman.placement.gangs.gang import (
+    NO_WISH,
+    Flaw,
+    FlawKind,
+    Gang,
+    GangKey,
+    InvalidGangError,
+    Slices,
+    Subgroup,
+    Wish,
+)
+
+
+class Declaration(Struct, frozen=True, kw_only=True):
+    """What one pod states about its gang, and about the subgroup that it is in."""
+
+    least: int = 0
+    most: int | None = None
+    timeout_s: float | None = None
+    subgroup: str = ""
+    parent: str = ""
+    """Of the subgroup; what it wishes holds for all subgroups with this parent together."""
+    topology: str = ""
+    """The Topology object that has the levels of the wishes, where they are not names of labels yet."""
+    wish: Wish = NO_WISH
+    slices: tuple[Slices, ...] = ()
+
+
+Sources = Mapping[str, str]
+"""The annotation that a member of `Declaration` comes from."""
+_OF_THE_GANG: Final = ("least", "most", "timeout_s")
+_OF_A_SUBGROUP: Final = ("parent", "topology", "wish", "slices")
+
+
+def combined(key: GangKey, stated: Collection[Declaration | Flaw], sources: Sources) -> Gang | Flaw:
+    """The gang whose members state this, or why there is none. The order of what they state does not matter."""
+    flaws = sorted((each for each in stated if isinstance(each, Flaw)), key=str)
+    if flaws:
+        return flaws[0]
+    declared = [each for each in stated if isinstance(each, Declaration)]
+    try:
+        gang = _gang(key, declared, sources)
+    except InvalidGangError as error:
+        return Flaw(key, FlawKind.INVALID, str(key), error.message, error.field)
+    return gang
+
+
+def _gang(key: GangKey, declared: list[Declaration], sources: Sources) -> Gang:
+    _agreeing(declared, _OF_THE_GANG, sources)
+    by_name: dict[str, list[Declaration]] = {}
+    for each in declared:
+        by_name.setdefault(each.subgroup, []).append(each)
+    for part in by_name.values():
+        _agreeing(part, _OF_A_SUBGROUP, sources)
+    own = by_name.pop("", [Declaration()])[0]
+    parts = [by_name[name][0] for name in sorted(by_name)]
+    return Gang(
+        key=key,
+        least=declared[0].least,
+        most=declared[0].most,
+        timeout_s=declared[0].timeout_s,
+        subgroups=(*_parents(parts, sources), *map(_part, parts)),
+        wish=own.wish,
+        slices=own.slices,
+    )
+
+
+def _part(declared: Declaration) -> Subgroup:
+    wish = NO_WISH if declared.parent else declared.wish
+    return Subgroup(declared.subgroup, declared.parent, wish=wish, slices=declared.slices)
+
+
+def _parents(parts: list[Declaration], sources: Sources) -> tuple[Subgroup, ...]:
+    together: dict[str, list[Declaration]] = {}
+    for each in parts:
+        if each.parent:
+            together.setdefault(each.parent, []).append(each)
+    for children in together.values():
+        _agreeing(children, ("wish",), sources)
+    return tuple(Subgroup(name, wish=together[name][0].wish) for name in sorted(together))
+
+
+def _agreeing(declared: list[Declaration], members: Collection[str], sources: Sources) -> None:
+    """Raises InvalidGangError where some state something different."""
+    for member in members:
+        values = {getattr(each, member) for each in declared}
+        if len(values) > 1:
+            field = f"metadata.annotations[{sources[member]}]"
+            shown = " and ".join(sorted(map(_shown, values)))
+            raise InvalidGangError(field, f"its pods state different things: {shown}")
+
+
+def _shown(value: Any) -> str:
+    match value:
+        case Wish():
+            levels = (("required", value.required), ("preferred", value.preferred))
+            return ", ".join(f"{word} {level}" for word, level in levels if level) or "nothing"
+        case tuple():
+            return ", ".join(f"{each.size} in {_shown(each.wish)}" for each in value) or "nothing"
+        case float():
+            return f"{value:g}s"
+        case _:
+            return "nothing" if value in (None, "") else str(value)
