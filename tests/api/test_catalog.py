@@ -29,8 +29,9 @@ def test_types_say_what_they_are(kind: Kind) -> None:
 
 
 def test_every_kind_is_there_once() -> None:
-    """No two rows are about one kind or one plural."""
-    assert len({kind.name for kind in KINDS}) == len({kind.plural for kind in KINDS}) == len(KINDS)
+    """No two rows are about one kind of a group, or one plural."""
+    assert len({(kind.group, kind.name) for kind in KINDS}) == len(KINDS)
+    assert len({(kind.group, kind.plural) for kind in KINDS}) == len(KINDS)
 
 
 def test_unknown_kinds_are_none() -> None:

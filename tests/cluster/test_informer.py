@@ -345,3 +345,29 @@ async def test_a_resource_that_not_every_cluster_has_is_done_without() -> None:
             assert len(following.cache) == 0
             served.set()
             await follower.until(lambda: follower.told == [("ADDED", "a")])
+
+
+async def test_a_resource_is_followed_in_the_version_that_a_cluster_has() -> None:
+    """One of those with the same fields, whether or not it is the first; and in another one after an upgrade."""
+    async with pair() as (server, client):
+        await server.put("configmaps", "ns", "a")
+        served = {"v1beta1"}
+        server.inject(
+            Answer(404, status(404, "NotFound")),
+            when=lambda seen: seen.path.split("/")[2] not in served,
+            times=10_000,
+        )
+        several = replace(
+            CONFIG_MAPS, version="v2", optional=True, other_versions=("v1beta1", "v1alpha1")
+        )
+        following = Informer(client, Selection(several, "ns"), backoff=quick())
+        follower = Follower()
+        following.add_handler(follower)
+        async with following:
+            await following.wait_synced()
+            assert follower.told == [("ADDED", "a")]
+            served.clear()
+            served.add("v2")
+            await server.put("configmaps", "ns", "b")
+            await server.restart()
+            await follower.until(lambda: follower.told == [("ADDED", "a"), ("ADDED", "b")])

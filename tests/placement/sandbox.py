@@ -252,6 +252,9 @@ class Sandbox:
         self.set_group(0)
         for number in (0, 2, 3, 4):  # none of them keeps others away, or no answers would be kept
             self.place_pod(number)
+        for number in range(5):  # what is kept of pods with such labels is there from the start
+            self.state.set_pod(make_member(number, variant=2))
+            self.state.delete_pod(make_member(number))
 
     # Questions.
 

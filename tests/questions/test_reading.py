@@ -96,6 +96,44 @@ def test_what_storage_is_left_is_read_for_claims_that_need_it(kubectl: Kubectl) 
     assert {"csidrivers", "csistoragecapacities"} <= set(world.versions)
 
 
+def test_groups_of_other_schedulers_are_read_where_there_are_gangs(kubectl: Kubectl) -> None:
+    """They are not asked for unless a pod or a Job is in a gang. Those that share a plural name are told apart."""
+    assert not read(kubectl.server.kubeconfig, None).objects.plugin_pod_groups
+    group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup"}
+    levels = {"levels": [{"nodeLabel": "rack"}]}
+    made = [
+        group | {"metadata": {"name": "g"}, "spec": {"minMember": 2}},
+        {
+            "apiVersion": "kueue.x-k8s.io/v1alpha1",
+            "kind": "Topology",
+            "metadata": {"name": "racks"},
+            "spec": levels,
+        },
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "gang", "annotations": {"drayman.dev/gang": "2"}},
+            "spec": {
+                "suspend": True,
+                "template": {
+                    "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+                },
+            },
+        },
+    ]
+    items = {"apiVersion": "v1", "kind": "List", "items": made}
+    kubectl("create", "-f", "-", given=items)
+    try:
+        world = read(kubectl.server.kubeconfig, None)
+    finally:
+        kubectl("delete", "-f", "-", given=items)
+    assert [each.spec for each in world.objects.plugin_pod_groups] == [{"minMember": 2}]
+    assert [each.spec for each in world.objects.kueue_topologies] == [levels]
+    assert {"podgroups", "podgroups.scheduling.x-k8s.io", "topologies.kueue.x-k8s.io"} <= set(
+        world.versions
+    )
+
+
 @pytest.mark.parametrize(
     ("own", "cluster", "namespace", "missing"),
     [

@@ -291,7 +291,7 @@ class Informer(Generic[T]):
             if key not in listed:
                 self._remove(key, None)
         self._version = version
-        self._failures = 0
+        self._failures = self._versions_tried = 0
         self._synced.set()
         self._wake_waiting()
 

@@ -93,7 +93,7 @@ class World:
     """A cluster to ask questions about.
 
     `unseen` lists what could not be read for lack of permission, in the words of the API (`pods in namespace x`): answers must say so.
-    `versions` are the resource versions of the lists, by plural name.
+    `versions` are the resource versions of the lists, by plural name, with the group where another kind has that name.
     """
 
     objects: Objects

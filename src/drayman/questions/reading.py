@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
@@ -42,10 +41,8 @@ _CONNECTING_S: Final = 0.01
 _BREATH_S: Final = 0.001
 IN_PAGES: Final = ListOptions(limit=10_000, omit_managed_fields=True)
 """Large pages, because the user waits for the last one."""
-_SHARED: Final = frozenset(
-    name for name, number in Counter(typed(kind.type).plural for kind in HELD).items() if number > 1
-)
-"""Plural names that kinds of several groups have."""
+_PLAIN: Final = {typed(kind.type).plural: typed(kind.type).group for kind in reversed(HELD)}
+"""By plural name, the first group that has it: its kind goes by that name alone, others by their group too."""
 _AT_ONCE: Final = 2
 """How many lists are read concurrently, each on its own connection: opening one is work for a server that may be busy."""
 
@@ -196,8 +193,9 @@ def sources(world: World, namespace: str | None) -> Iterator[tuple[Resource[Any]
 
 
 def _listed_as(resource: Resource[Any]) -> str:
-    """The name under which the version of a list is kept: the plural one, with the group where several groups have it."""
-    return resource.qualified if resource.plural in _SHARED else resource.plural
+    """The name under which the version of a list is kept."""
+    is_plain = _PLAIN.get(resource.plural) == resource.group
+    return resource.plural if is_plain else resource.qualified
 
 
 def beyond(resource: Resource[Any], namespace: str) -> str:

@@ -72,3 +72,196 @@ def test_every_builtin_definition_says_what_it_is_for():
         for version in definition["spec"]["versions"]:
             text = version["schema"]["openAPIV3Schema"]["description"]
             assert text.endswith("."), definition["metadata"]["name"]
+
+
+KAI_GROUPS = "/apis/scheduling.run.ai/v2alpha2/namespaces/default/podgroups"
+KAI_TOPOLOGIES = "/apis/kai.scheduler/v1alpha1/topologies"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
+
+
+def kai_group(**spec):
+    return {
+        "apiVersion": "scheduling.run.ai/v2alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "g"},
+        "spec": spec,
+    }
+
+
+def topology(api_version, *levels):
+    return {
+        "apiVersion": api_version,
+        "kind": "Topology",
+        "metadata": {"name": "racks"},
+        "spec": {
+            "levels": [
+                level if isinstance(level, dict) else {"nodeLabel": level} for level in levels
+            ]
+        },
+    }
+
+
+REFUSED = {
+    "both minima": (kai_group(minMember=1, minSubGroup=1), "spec"),
+    "a negative minimum": (kai_group(minMember=-1), "spec.minMember"),
+    "a word that it does not have": (kai_group(preemptibility="maybe"), "spec.preemptibility"),
+    "a subgroup twice": (
+        kai_group(subGroups=[{"name": "a"}, {"name": "a"}]),
+        "spec.subGroups[1]",
+    ),
+    "a subgroup without a name": (
+        kai_group(subGroups=[{"minMember": 1}]),
+        "spec.subGroups[0].name",
+    ),
+}
+
+
+def test_groups_of_kai_are_checked(play):
+    """What KAI's own definition and webhook refuse at a glance. What fields do not know is kept."""
+
+    async def scenario(api):
+        await create_builtin_definitions(api.server.core)
+        for case, (body, field) in REFUSED.items():
+            refused = await api("POST", KAI_GROUPS, body)
+            assert refused.status == 422, case
+            assert field in {path for path, _ in refused.causes}, case
+        subgroups = [{"name": "a", "minMember": 0}, {"name": "b", "parent": "a", "minMember": None}]
+        made = await api("POST", KAI_GROUPS, kai_group(minSubGroup=1, subGroups=subgroups, later=3))
+        assert made.status == 201, made.body
+        assert made.body["spec"]["later"] == 3
+
+    play(scenario)
+
+
+def test_the_levels_of_a_topology_stay(play):
+    """They cannot change, in any version of Kueue's; of KAI's, only their other names can."""
+
+    async def scenario(api):
+        await create_builtin_definitions(api.server.core)
+        for version in ("v1alpha1", "v1beta1", "v1beta2"):
+            path = f"/apis/kueue.x-k8s.io/{version}/topologies"
+            made = await api("POST", path, topology(f"kueue.x-k8s.io/{version}", "block", "rack"))
+            assert made.status == 201, made.body
+            change = {"spec": topology("", "block")["spec"]}
+            refused = await api("PATCH", f"{path}/racks", change, MERGE)
+            assert refused.causes == {("spec.levels", "FieldValueInvalid")}
+            await api("DELETE", f"{path}/racks")
+        kai = {"nodeLabel": "block", "alias": "b"}
+        assert (
+            await api("POST", KAI_TOPOLOGIES, topology("kai.scheduler/v1alpha1", kai))
+        ).status == 201
+        renamed = {"spec": {"levels": [{"nodeLabel": "block", "alias": "c"}]}}
+        assert (await api("PATCH", f"{KAI_TOPOLOGIES}/racks", renamed, MERGE)).status == 200
+        other = {"spec": {"levels": [{"nodeLabel": "rack"}]}}
+        refused = await api("PATCH", f"{KAI_TOPOLOGIES}/racks", other, MERGE)
+        assert refused.causes == {("spec.levels", "FieldValueInvalid")}
+
+    play(scenario)
+
+
+def test_what_is_wrong_with_a_topology(play):
+    """Each level once, the host last, and names that are names."""
+
+    async def scenario(api):
+        await create_builtin_definitions(api.server.core)
+        for path, api_version in (
+            (KAI_TOPOLOGIES, "kai.scheduler/v1alpha1"),
+            ("/apis/kueue.x-k8s.io/v1beta2/topologies", "kueue.x-k8s.io/v1beta2"),
+        ):
+            for levels in (
+                (),
+                ("a", "a"),
+                ("kubernetes.io/hostname", "a"),
+                ("not a label",),
+                ({},),
+            ):
+                refused = await api("POST", path, topology(api_version, *levels))
+                assert refused.status == 422, (path, levels)
+        twice = ({"nodeLabel": "a", "alias": "b"}, {"nodeLabel": "b"})
+        refused = await api("POST", KAI_TOPOLOGIES, topology("kai.scheduler/v1alpha1", *twice))
+        assert refused.status == 422
+
+    play(scenario)
+
+
+def as_installed(group, plural, kind, version, spec):
+    """A definition in the form in which projects ship theirs."""
+    whole = {
+        "type": "object",
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "spec": {"type": "object", "properties": spec},
+            "status": {"type": "object"},
+        },
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{plural}.{group}",
+            "annotations": {"controller-gen.kubebuilder.io/version": "v0.16.1"},
+        },
+        "spec": {
+            "group": group,
+            "names": {
+                "kind": kind,
+                "listKind": f"{kind}List",
+                "plural": plural,
+                "singular": kind.lower(),
+                "shortNames": ["pg"],
+            },
+            "scope": "Namespaced",
+            "versions": [
+                {
+                    "name": version,
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "schema": {"openAPIV3Schema": whole},
+                }
+            ],
+        },
+    }
+
+
+def test_a_project_can_install_its_own_definition_over_ours(play):
+    """By a patch or by apply. Objects stay, are served by the new definition, and can be made by it."""
+    integer = {"type": "integer", "format": "int32"}
+    cases = [
+        ("scheduling.run.ai", "v2alpha2", {"minMember": integer, "queue": {"type": "string"}}),
+        ("scheduling.x-k8s.io", "v1alpha1", {"minMember": integer}),
+    ]
+
+    async def scenario(api):
+        await create_builtin_definitions(api.server.core)
+        for number, (group, version, spec) in enumerate(cases):
+            path = f"/apis/{group}/{version}/namespaces/default/podgroups"
+            body = {
+                "apiVersion": f"{group}/{version}",
+                "kind": "PodGroup",
+                "metadata": {"name": "before"},
+                "spec": {"minMember": 2},
+            }
+            assert (await api("POST", path, body)).status == 201
+            definition = as_installed(group, "podgroups", "PodGroup", version, spec)
+            if group.endswith("k8s.io"):
+                approval = "https://github.com/kubernetes-sigs/scheduler-plugins/pull/50"
+                definition["metadata"]["annotations"]["api-approved.kubernetes.io"] = approval
+            where = f"{DEFINITIONS}/podgroups.{group}"
+            if number:
+                applied = await api("PATCH", where, definition, MERGE)
+            else:
+                applied = await api(
+                    "PATCH", where, definition, APPLY, fieldManager="k", force="true"
+                )
+            assert applied.status == 200, applied.body
+            assert (await api("GET", f"{path}/before")).body["spec"] == {"minMember": 2}
+            body["metadata"]["name"] = "after"
+            body["spec"] = {"minMember": -5, "unknown": 1}
+            made = await api("POST", path, body)
+            assert made.body["spec"] == {"minMember": -5}, "by the rules of the new definition"
+
+    play(scenario)

@@ -142,6 +142,36 @@ def test_a_job_finds_its_own_pods() -> None:
             {("spec.podGroupTemplates", "Required")},
             id="empty workload",
         ),
+        pytest.param(
+            "scheduling.k8s.io",
+            "Workload",
+            {
+                "controllerRef": {"apiGroup": "Batch", "name": "a/b"},
+                "podGroupTemplates": [{"name": "a", "schedulingPolicy": {"basic": {}}}],
+            },
+            {
+                ("spec.controllerRef.apiGroup", "Invalid"),
+                ("spec.controllerRef.kind", "Required"),
+                ("spec.controllerRef.name", "Invalid"),
+            },
+            id="controller of a workload",
+        ),
+        pytest.param(
+            "scheduling.k8s.io",
+            "PodGroup",
+            {
+                "schedulingPolicy": {"gang": {"minCount": -1}},
+                "schedulingConstraints": {"topology": [{"key": "a"}, {"key": "not a label"}]},
+                "disruptionMode": "Never",
+            },
+            {
+                ("spec.schedulingPolicy.gang.minCount", "Invalid"),
+                ("spec.schedulingConstraints.topology", "TooMany"),
+                ("spec.schedulingConstraints.topology[1].key", "Invalid"),
+                ("spec.disruptionMode", "NotSupported"),
+            },
+            id="constraints of a group",
+        ),
     ],
 )
 def test_specs_are_refused(

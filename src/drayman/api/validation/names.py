@@ -29,6 +29,7 @@ label_key: Final = _format(formats.label_key_problems)
 label_value: Final = _format(formats.label_value_problems)
 share_id: Final = _format(formats.uuid_problems)
 interface_address: Final = _format(formats.interface_address_problems)
+path_segment: Final = _format(formats.path_segment_problems)
 
 
 def required_dns_label(name: str, path: str) -> Errors:

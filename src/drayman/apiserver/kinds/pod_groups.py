@@ -7,7 +7,13 @@ from typing import Final
 
 from drayman.api.validation.field_errors import duplicate, invalid, required, too_many
 from drayman.api.validation.metadata import IMMUTABLE
-from drayman.api.validation.names import dns_label, label_key, required_dns_label
+from drayman.api.validation.names import (
+    dns_label,
+    dns_subdomain,
+    label_key,
+    path_segment,
+    required_dns_label,
+)
 from drayman.apiserver.kinds.checks import immutable, one_of, required_name, status_conditions
 from drayman.apiserver.kinds.reading import (
     at,
@@ -93,7 +99,19 @@ def _check_pod_group(obj: Object, _context: Context) -> Errors:
                 yield required(f"spec.podGroupTemplateRef.workload.{name}")
 
 
+def _controller(spec: Object) -> Errors:
+    reference = spec.get("controllerRef")
+    if not isinstance(reference, dict):
+        return
+    if group := text_at(reference, "apiGroup"):
+        yield from dns_subdomain(group, "spec.controllerRef.apiGroup")
+    for name in ("kind", "name"):
+        path = f"spec.controllerRef.{name}"
+        yield from required_name(text_at(reference, name), path, path_segment)
+
+
 def _check_workload(obj: Object, _context: Context) -> Errors:
+    yield from _controller(map_at(obj, "spec"))
     templates = items_at(obj, "spec", "podGroupTemplates")
     if not templates:
         yield required("spec.podGroupTemplates")

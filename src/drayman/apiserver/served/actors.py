@@ -25,6 +25,10 @@ CUSTOM_GROUPS: Final[Mapping[str, Acting]] = {
         "Drayman does not act on it: unless KAI Scheduler runs beside, nothing is scheduled by it",
         Part.SCHEDULER,
     ),
+    "kai.scheduler": nothing_acts(
+        "Drayman does not act on it: unless KAI Scheduler runs beside, nothing is placed by it",
+        Part.SCHEDULER,
+    ),
 }
 """Whole groups of such kinds."""
 

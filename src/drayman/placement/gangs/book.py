@@ -102,10 +102,10 @@ class GangBook:
     # Objects.
 
     def set_group(self, group: GroupObject) -> None:
-        self._log.put(self._objects, key_of_group(group), group)
+        self._log.put(self._objects, _key_of(group), group)
 
     def remove_group(self, group: GroupObject) -> None:
-        self._log.pop(self._objects, key_of_group(group))
+        self._log.pop(self._objects, _key_of(group))
 
     def set_job(self, job: Job) -> None:
         """Its annotations may make its pods a gang."""
@@ -232,11 +232,7 @@ class GangBook:
         """The members that have done their part, by uid: they count, and need no place any more."""
         return self._standing[Standing.SUCCEEDED].get(key, _NOBODY)
 
-    def pods_of_job(self, uid: str) -> list[Pod]:
-        """The pods of a Job, in gangs or not."""
-        return list(self._of_jobs.get(uid, _NOBODY).values())
-
-    def keys(self) -> list[GangKey]:
+    def all_keys(self) -> list[GangKey]:
         """The gangs that have members, always in the same order."""
         found = {key for buckets in self._standing.values() for key in buckets}
         return sorted(found, key=lambda key: (key.dialect.value, *key[1:]))
@@ -256,11 +252,6 @@ class GangBook:
         """The PodGroup that a pod is in, if it exists. It need not be a gang."""
         key = group_key(pod)
         found = None if key is None else self._objects.get(kubernetes.key_of(*key))
-        return found if isinstance(found, PodGroup) else None
-
-    def pod_group(self, key: GangKey) -> PodGroup | None:
-        """The PodGroup of Kubernetes that a key stands for, if it exists."""
-        found = self._objects.get(key)
         return found if isinstance(found, PodGroup) else None
 
     def placed_in(self, group: GroupKey) -> Set[str]:
@@ -284,7 +275,7 @@ class GangBook:
         reading, known = reading_of(pod, self._jobs), self._members.get(pod.metadata.uid)
         if reading is not None:
             # A decision counts until the API server confirms it or it is taken back.
-            decided = "" if known is None else known.node
+            decided = "" if known is None or known.pod.spec.node_name else known.node
             node = "" if pod.status.phase == _SUCCEEDED else pod.spec.node_name or decided
             self._put(pod.metadata.uid, _member(pod, reading, node, is_known=True))
         elif known is not None:
@@ -358,8 +349,7 @@ class _Same:
         return id(self._value)
 
 
-def key_of_group(group: GroupObject) -> GangKey:
-    """Of the gang that an object stands for."""
+def _key_of(group: GroupObject) -> GangKey:
     namespace, name = group.metadata.namespace, group.metadata.name
     match group:
         case PodGroup():

@@ -107,7 +107,7 @@ def _shown(value: Any) -> str:
     match value:
         case Wish():
             levels = (("required", value.required), ("preferred", value.preferred))
-            return ", ".join(f"{level} {word}" for word, level in levels if level) or "nothing"
+            return ", ".join(f"{word} {level}" for word, level in levels if level) or "nothing"
         case tuple():
             return ", ".join(f"{each.size} in {_shown(each.wish)}" for each in value) or "nothing"
         case float():

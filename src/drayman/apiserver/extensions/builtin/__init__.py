@@ -1,7 +1,7 @@
-"""Definitions that every instance has: PodGroup of the scheduler plugins, and Kueue's kinds.
+"""Definitions that every instance has: PodGroup of the scheduler plugins, Kueue's kinds, PodGroup and Topology of the KAI Scheduler.
 
 Each is a JSON file of this package, written for what Drayman reads and permissive about the rest. Definitions that a user
-installs instead, such as those of a real Kueue, are not changed.
+installs instead, such as those of a real Kueue, are not changed, and replace these when they are applied over them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from drayman.apiserver.extensions.definition import HUB
 from drayman.apiserver.served.strategy import Object
 
-_FILES: Final = ("scheduling.json", "kueue.json")
+_FILES: Final = ("scheduling.json", "kueue.json", "kai.json")
 
 
 @cache
