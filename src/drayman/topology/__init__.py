@@ -11,8 +11,6 @@ from drayman.topology.locality import DeviceKind, Locality, kind, locality
 from drayman.topology.matrix import Matrix, matrix
 from drayman.topology.stated import StatedPlaces
 
-from drayman.topology.stated import StatedPlaces
-
 __all__ = [
     "DeviceKind",
     "Distance",

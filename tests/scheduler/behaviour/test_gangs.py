@@ -6,7 +6,7 @@ from typing import Any
 
 from controllers.world import NAMESPACE, eventually
 from drayman.api.pod_groups import PodGroup
-from drayman.cluster.resources import PODS, POD_GROUPS, JsonObject
+from drayman.cluster.resources import POD_GROUPS, PODS, JsonObject
 from scheduler.behaviour.conftest import Cluster
 from scheduler.behaviour.stage import POD_VALUES, Stage, conditional, from_template
 

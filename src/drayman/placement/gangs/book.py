@@ -102,10 +102,10 @@ class GangBook:
     # Objects.
 
     def set_group(self, group: GroupObject) -> None:
-        self._log.put(self._objects, _key_of(group), group)
+        self._log.put(self._objects, key_of_group(group), group)
 
     def remove_group(self, group: GroupObject) -> None:
-        self._log.pop(self._objects, _key_of(group))
+        self._log.pop(self._objects, key_of_group(group))
 
     def set_job(self, job: Job) -> None:
         """Its annotations may make its pods a gang."""
@@ -237,6 +237,10 @@ class GangBook:
         found = {key for buckets in self._standing.values() for key in buckets}
         return sorted(found, key=lambda key: (key.dialect.value, *key[1:]))
 
+    def pods_of_job(self, uid: str) -> list[Pod]:
+        """The pods of a Job, in gangs or not."""
+        return list(self._of_jobs.get(uid, _NOBODY).values())
+
     def lack(self, gang: Gang) -> Shortfall | None:
         """What a gang lacks before it can start: members that do not exist. None if there are enough."""
         counts: Counter[str] = Counter()
@@ -252,6 +256,11 @@ class GangBook:
         """The PodGroup that a pod is in, if it exists. It need not be a gang."""
         key = group_key(pod)
         found = None if key is None else self._objects.get(kubernetes.key_of(*key))
+        return found if isinstance(found, PodGroup) else None
+
+    def pod_group(self, key: GangKey) -> PodGroup | None:
+        """The PodGroup of Kubernetes that a key stands for, if it exists."""
+        found = self._objects.get(key)
         return found if isinstance(found, PodGroup) else None
 
     def placed_in(self, group: GroupKey) -> Set[str]:
@@ -349,7 +358,8 @@ class _Same:
         return id(self._value)
 
 
-def _key_of(group: GroupObject) -> GangKey:
+def key_of_group(group: GroupObject) -> GangKey:
+    """Of the gang that an object stands for."""
     namespace, name = group.metadata.namespace, group.metadata.name
     match group:
         case PodGroup():
