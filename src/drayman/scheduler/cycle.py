@@ -59,6 +59,8 @@ class Refused:
     """Says why. Evaluated only on demand: most pods are refused more often than a reason is reported."""
     patience_s: float = 0.0
     """How long the reason may hold before it is reported."""
+    keeps_turns: bool = False
+    """Whether the scheduler still makes the claims of the pods, if they can be placed before the patience ends."""
     by_nodes: NodeRefusal | None = None
     """If nodes were asked, what is to be said to the copies of the pod as well."""
 
@@ -198,7 +200,10 @@ class Cycle:
                 self._queue.wait(entry)
                 # Members are created one after the other: that some are missing for a while is the normal case.
                 text = incomplete(outcome)
-                decisions.refused.append(Refused(entry, None, lambda: text, PATIENCE_S))
+                is_early = outcome.unready is None
+                decisions.refused.append(
+                    Refused(entry, None, lambda: text, PATIENCE_S, keeps_turns=is_early)
+                )
             case NoRoom():
                 gangs.put_to_sleep(entry, outcome, now)
                 explain = partial(self._explain_gang, entry)

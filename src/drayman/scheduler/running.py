@@ -126,6 +126,7 @@ class Scheduler:
         self._tasks: set[asyncio.Task[None]] = set()
         self._aside: set[asyncio.Task[None]] = set()
         self._working_out = asyncio.Lock()
+        self._patient: set[str] = set()  # keys of gangs whose members may still be given claims here
         self._is_following = False
         self.queue = Queue(
             first_backoff_s=self._options.first_backoff_s,
@@ -284,8 +285,10 @@ class Scheduler:
             self._group_conditions.stuck(key, explain)
 
     def _refused(self, refused: Refused) -> None:
+        if refused.keeps_turns:
+            self._give_up_turns_later(refused.entry.key, refused.patience_s)
         for pod in refused.entry.pods.values():
-            if self._turns is not None:
+            if self._turns is not None and not refused.keeps_turns:
                 self._turns.give_up(pod)
             self._reporter.refuse(
                 pod,
@@ -303,6 +306,19 @@ class Scheduler:
             self._spawn(work)
         elif isinstance(refused.why, NoNode):
             self._preempt(refused.entry, refused.why)
+
+    def _give_up_turns_later(self, key: str, after_s: float) -> None:
+        """Members of a gang come one after the other, and most of them can be placed soon."""
+        if self._turns is not None and key not in self._patient:
+            self._patient.add(key)
+            asyncio.get_running_loop().call_later(after_s, self._give_up_turns, key)
+
+    def _give_up_turns(self, key: str) -> None:
+        self._patient.discard(key)
+        entry = self.queue.get(key)
+        if entry is not None and self._turns is not None:
+            for pod in entry.pods.values():
+                self._turns.give_up(pod)
 
     def _preempt(self, entry: QueuedUnit, why: NoNode) -> None:
         rest = self._making_room.begin(entry, why, self._wall_clock())

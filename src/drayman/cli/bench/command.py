@@ -1,4 +1,4 @@
-"""`drayman bench schedule`."""
+"""`drayman bench schedule` and `drayman bench gangs`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -32,6 +32,9 @@ Examples:
   drayman bench schedule --workload SchedulingWithResourceClaimTemplate/fast
   drayman bench schedule --workload FirstAvailable/fast --nodes 5 --json
 """
+
+
+_SCENES: Final = ("gang", "refusal", "jobs")
 
 
 def _workload_names(
@@ -99,6 +102,67 @@ def schedule(
     connection = where.connection()
     with in_words(connection):
         asyncio.run(_schedule(workload, as_json, connection))
+
+
+@bench.command(
+    short_help="Measure how fast gangs are placed and refused.",
+    epilog="""\b
+Examples:
+  drayman bench gangs
+  drayman bench gangs --scene gang --scene refusal --json
+  drayman bench gangs --nodes 50
+""",
+)
+@click.option(
+    "--scene",
+    "scenes",
+    type=click.Choice(_SCENES),
+    multiple=True,
+    help="Only this; may be repeated. Default: all of them.",
+)
+@click.option(
+    "--nodes",
+    type=click.IntRange(1),
+    default=500,
+    show_default=True,
+    metavar="N",
+    help="How many nodes of eight devices there are.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each figure.")
+def gangs(scenes: tuple[str, ...], nodes: int, as_json: bool) -> None:
+    """Place whole workloads on nodes of eight devices, and say how long each takes.
+
+    Each scene has a server of its own with a durable store, in another process. Times are from the first request to the last pod bound, or
+    to the reason why there is no room. Beside them is what the KAI Scheduler publishes for the same on 500 nodes.
+    """
+    for scene in scenes or _SCENES:
+        with _Bar() as progress:
+            figure = asyncio.run(_scene(scene, nodes, progress))
+        if as_json:
+            to_stdout(json.dumps(figure))
+        else:
+            to_stdout(
+                f"{figure['scene']:<9} {figure['pods']:>5} pods  {figure['seconds']:>8.3f} s"
+                f"  (wanted: {figure['bar']:g} s; KAI publishes {figure['published']:g} s)"
+            )
+
+
+async def _scene(name: str, nodes: int, progress: Progress) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from drayman.cli.bench.gangs import SCENES, Ground
+    from drayman.cli.bench.wire import ConnectionPool, RequestError
+
+    async with _server(None) as server, client_of(server.connection) as client:
+        try:
+            async with ConnectionPool(server.address) as connections:
+                ground = Ground(nodes, connections, client, progress)
+                await ground.prepare()
+                figure = await SCENES[name](ground)
+        except RequestError as error:
+            raise UserError(str(error)) from error
+        found = {**asdict(figure), "seconds": round(figure.seconds, 3)}
+        return {**found, "peak_memory_bytes": server.peak_memory()}
 
 
 def _list(as_json: bool) -> None:

@@ -21,7 +21,7 @@ from drayman.cluster.resources import Resource, StructCodec
 
 _PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _CLAIMS: Final = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims"
-_PATHS: Final = {
+PATHS: Final = {
     "nodes": "/api/v1/nodes",
     "device classes": "/apis/resource.k8s.io/v1/deviceclasses",
     "slices": "/apis/resource.k8s.io/v1/resourceslices",
@@ -59,6 +59,8 @@ class Bindings:
 
     def __init__(self) -> None:
         self._unbound: set[str] = set()
+        self._unnamed = 0
+        self._counted: set[str] = set()
         self._progress = asyncio.Event()
         self._listener: Callable[[str, float], None] | None = None
         self.last = time.monotonic()
@@ -68,8 +70,20 @@ class Bindings:
         self._listener = listener
         self.last = time.monotonic()
 
+    def expect_number(self, pods: int) -> None:
+        """Expect so many pods of which the names are not known."""
+        self._unnamed = pods
+        self.last = time.monotonic()
+
     def saw(self, notice: Notice[_Pod]) -> None:
         name = notice.object.metadata.name
+        if self._unnamed and notice.object.spec.node_name and name not in self._counted:
+            self._counted.add(name)
+            self._unnamed -= 1
+            self.last = time.monotonic()
+            if not self._unnamed:
+                self._progress.set()
+            return
         if notice.object.spec.node_name and name in self._unbound:
             self._unbound.discard(name)
             self.last = time.monotonic()
@@ -80,7 +94,7 @@ class Bindings:
 
     async def all_bound(self) -> None:
         """Returns when all expected pods are bound. Raises UserError when nothing happens for too long."""
-        while self._unbound:
+        while self._unbound or self._unnamed:
             self._progress.clear()
             try:
                 async with asyncio.timeout(1.0):
@@ -88,7 +102,7 @@ class Bindings:
             except TimeoutError:
                 if time.monotonic() - self.last > _STALLED_S:
                     raise UserError(
-                        f"{len(self._unbound)} pods are still not bound,"
+                        f"{len(self._unbound) + self._unnamed} pods are still not bound,"
                         f" and none was for {_STALLED_S:g} s; does a scheduler run there?"
                     ) from None
 
@@ -99,7 +113,7 @@ async def run(
     """Sets the workload up with the connections, and measures what the client sees of it. Raises UserError and ClusterError."""
     try:
         await _set_up(workload, connections, progress)
-        async with _following(client) as bindings:
+        async with following(client) as bindings:
             if workload.pods_before:
                 progress.begin("placing pods before the measurement", workload.pods_before)
                 await _create(workload, connections, bindings, progress, 0, workload.pods_before)
@@ -123,8 +137,8 @@ async def _set_up(workload: Workload, connections: ConnectionPool, progress: Pro
     ):
         found = list(objects)
         progress.begin(f"creating {what}", len(found))
-        after = _untaint if what == "nodes" else None
-        await connections.create_all(_PATHS[what], found, progress.advance, after)
+        after = untaint if what == "nodes" else None
+        await connections.create_all(PATHS[what], found, progress.advance, after)
     template = workload.template_object()
     if template is not None:
         path = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaimtemplates"
@@ -132,10 +146,10 @@ async def _set_up(workload: Workload, connections: ConnectionPool, progress: Pro
     await _allocate_before(workload, connections, progress)
 
 
-async def _untaint(connection: Connection, node: Any) -> None:
+async def untaint(connection: Connection, node: Any) -> None:
     """New nodes are tainted until a controller finds them ready; no controller looks after these."""
     patch = msgspec.json.encode({"spec": {"taints": None}})
-    path = f"{_PATHS['nodes']}/{node['metadata']['name']}"
+    path = f"{PATHS['nodes']}/{node['metadata']['name']}"
     await connection.send("PATCH", path, patch, "merge-patch+json")
 
 
@@ -155,7 +169,7 @@ async def _allocate_before(
 
 
 @asynccontextmanager
-async def _following(client: Client) -> AsyncIterator[Bindings]:
+async def following(client: Client) -> AsyncIterator[Bindings]:
     """A watch of the pods while the context lasts. Servers end watches at any time, so it is resumed."""
     bindings = Bindings()
     # An informer retries when it is forbidden to list; here the user is notified at once.
