@@ -42,9 +42,9 @@ class Searches:
         self.room = MakingRoom(
             self,  # type: ignore[arg-type]
             Clock(),
-            lambda entry: entry.uid in self.waiting,
-            lambda entry, _: self.decided.append(entry.uid),
-            lambda entry: self.put_off.append(entry.uid),
+            lambda entry: entry.key in self.waiting,
+            lambda entry, _: self.decided.append(entry.key),
+            lambda entry: self.put_off.append(entry.key),
         )
 
     def decide(self, demand: Any, _: NotFound, __: float, is_due: Callable[[], bool]) -> Deciding:

@@ -65,7 +65,7 @@ class Desk:
         self.retrying.refused(self.entries[name], why, self.now)
 
     def in_line(self) -> list[str]:
-        return [entry.uid for entry in self.queue.take(2, self.now)]
+        return [entry.key for entry in self.queue.take(2, self.now)]
 
 
 def lacking(at: Desk) -> None:

@@ -14,7 +14,7 @@ Pods wait for a fixed time only after errors, with a back-off that doubles. Pure
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -155,17 +155,13 @@ class Queue:
         if entry is None:
             return
         self._unit_of.pop(uid, None)
-        del entry.pods[uid]
         self._hand_on(self._leave_shape(entry))
-        if entry.pods:
-            if entry.ticket < 0:
-                self._put_in_line(entry)
-        else:
-            entry.ticket = -1
-            del self._entries[entry.key]
+        self._let_go(entry, (uid,))
 
     def rejoin(self, entry: QueuedUnit, pod: Pod) -> QueuedUnit:
         """A pod of a unit was not bound after all. Returns the unit that it waits with; where that waits is left to the caller."""
+        if entry.key not in self._entries:
+            entry.pods.clear()
         current = self._entries.setdefault(entry.key, entry)
         current.pods[pod.metadata.uid] = pod
         if entry.gang is not None:
@@ -190,7 +186,7 @@ class Queue:
                 taken.append(entry)
         return taken
 
-    def placed(self, entry: QueuedUnit, uids: Iterable[str] = ()) -> None:
+    def placed(self, entry: QueuedUnit, uids: Collection[str] = ()) -> None:
         """A pod, or these members of a gang, are being bound to nodes; others of that shape that slept may now fit too.
 
         Members of the gang that still wait are tried again at once: they need no longer start together.
@@ -199,7 +195,9 @@ class Queue:
         if entry.gang is None:
             self._entries.pop(entry.key, None)
         else:
-            self._start(entry, uids)
+            for uid in uids:
+                self._unit_of.pop(uid, None)
+            self._let_go(entry, uids)
         if sleepers is not None and sleepers.burst and not sleepers.awake and sleepers.entries:
             self._wake(sleepers, min(sleepers.burst * 2, _MOST_WOKEN))
 
@@ -309,13 +307,15 @@ class Queue:
             heapq.heappop(self._held_back)
         return alarm
 
-    def _start(self, entry: QueuedUnit, uids: Iterable[str]) -> None:
-        for uid in uids:
-            self._unit_of.pop(uid, None)
-            entry.pods.pop(uid, None)
-        if not entry.pods:
+    def _let_go(self, entry: QueuedUnit, uids: Collection[str]) -> None:
+        """Pods of a unit no longer wait. The others are tried again; a unit of which none is left keeps its last ones for reference."""
+        if entry.pods.keys() <= set(uids):
+            entry.ticket = -1
             self._entries.pop(entry.key, None)
-        elif entry.ticket < 0:
+            return
+        for uid in uids:
+            entry.pods.pop(uid, None)
+        if entry.ticket < 0:
             self._put_in_line(entry)
 
     def _rings(self, due: float, uid: str) -> bool:
