@@ -12,7 +12,8 @@ that seemed superfluous.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -26,6 +27,10 @@ from drayman.topology import Path
 
 CHOOSE_STEPS: Final = 4 * ASSIGN_STEPS
 """Steps that all candidates of one choice may take for the parts of a gang."""
+
+_MOST_ALIKE: Final = 4
+"""Candidates of one level that look the same before others get their turn. What counting does not know mostly keeps the gang from all of
+them; a cluster has hundreds, and the search will not try them all."""
 
 
 class Request(Struct, frozen=True):
@@ -66,6 +71,19 @@ class Candidate(Struct, frozen=True):
         return request.preferred is None or self.level >= request.preferred
 
 
+class _Offer(Struct, frozen=True):
+    """Nodes of a domain, before it is known whether the parts of the gang find domains among them."""
+
+    home: Path
+    nodes: tuple[str, ...]
+    selection: Selection | None = None
+    """None: all nodes of the domain that hold anything."""
+
+    @property
+    def spread(self) -> tuple[int, ...] | None:
+        return None if self.selection is None else self.selection.spread
+
+
 class Choice:
     """The candidates for one gang."""
 
@@ -80,13 +98,22 @@ class Choice:
     def __iter__(self) -> Iterator[Candidate]:
         """The candidates, best first."""
         widest = -1 if self._request.required is None else self._request.required
+        later: list[_Offer] = []
         for level in range(self._tree.node_level, widest - 1, -1):
             homes = self._homes(level)
-            offered: dict[Path, tuple[str, ...]] = {}
-            for candidate in self._selected(homes):
-                offered[candidate.domain] = candidate.nodes
-                yield candidate
-            yield from self._whole(homes, offered)
+            selected = self._selected(homes)
+            for offers in (selected, self._whole(homes, selected)):
+                alike: Counter[Hashable] = Counter()
+                for offer in offers:
+                    likeness = (offer.spread, self._rooms.of(offer.home))
+                    alike[likeness] += 1
+                    if alike[likeness] > _MOST_ALIKE:
+                        later.append(offer)
+                    elif (made := self._candidate(offer)) is not None:
+                        yield made
+        for offer in later:
+            if (made := self._candidate(offer)) is not None:
+                yield made
 
     def _homes(self, level: int) -> list[Path]:
         """The domains of a level that hold the gang."""
@@ -106,7 +133,7 @@ class Choice:
             and (request.required is None or path[request.required])
         ]
 
-    def _selected(self, homes: list[Path]) -> Iterator[Candidate]:
+    def _selected(self, homes: list[Path]) -> list[_Offer]:
         """For each domain the nodes in it with the least spread, if those are not in a single domain of the next level."""
         found: list[tuple[Selection, Path]] = []
         for home in homes:
@@ -114,27 +141,26 @@ class Choice:
             if selection is not None and not _is_in_one(home, selection):
                 found.append((selection, home))
         found.sort(key=lambda item: (item[0].spread, self._left_over(item[1]), item[1]))
-        for selection, home in found:
-            nodes = tuple(node for path in selection.chosen for node in self._useful(path))
-            made = self._candidate(home, nodes, selection)
-            if made is not None:
-                yield made
+        return [
+            _Offer(
+                home,
+                tuple([node for path in selection.chosen for node in self._useful(path)]),
+                selection,
+            )
+            for selection, home in found
+        ]
 
-    def _whole(
-        self, homes: list[Path], offered: dict[Path, tuple[str, ...]]
-    ) -> Iterator[Candidate]:
+    def _whole(self, homes: list[Path], selected: list[_Offer]) -> Iterator[_Offer]:
         """The domains with all their nodes, unless those were offered before."""
+        offered = {offer.home: offer.nodes for offer in selected}
         for home in sorted(homes, key=lambda path: (self._left_over(path), path)):
             children = [c for c in self._tree.children(home) if any(self._rooms.of(c))]
             if not children or (len(children) == 1 and children[0][-1]):
                 continue
             first = offered.get(home, ())
             nodes = tuple(dict.fromkeys((*first, *self._useful(home))))
-            if len(first) == len(nodes):
-                continue
-            made = self._candidate(home, nodes, None)
-            if made is not None:
-                yield made
+            if len(first) != len(nodes):
+                yield _Offer(home, nodes)
 
     def _useful(self, domain: Path) -> tuple[str, ...]:
         """The nodes of a domain that hold anything."""
@@ -150,17 +176,16 @@ class Choice:
         counted = _in_slices(self._rooms, part, part.required)
         return select(counted, (number,), home, part.required, used=used)
 
-    def _candidate(
-        self, home: Path, nodes: tuple[str, ...], selection: Selection | None
-    ) -> Candidate | None:
+    def _candidate(self, offer: _Offer) -> Candidate | None:
+        """What becomes of an offer once the parts of the gang have their domains; None if they have none there."""
+        home, nodes, selection = offer.home, offer.nodes, offer.selection
         assigned: tuple[Assigned, ...] | None = ()
         if self._request.parts:
             rooms = self._rooms if selection is None else self._rooms.on(nodes)
             try:
                 assigned = assign(rooms, home, self._request.parts, budget=self._budget)
             except OutOfSteps:
-                # The nodes with the least spread are only a part of the domain, which is offered as a whole later on.
-                self.gave_up = self.gave_up or selection is None
+                self.gave_up = True
                 return None
         if assigned is None:
             return None
