@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator
+from heapq import heapify, heappop, heappush
 from typing import Final
 
 from msgspec import Struct
@@ -21,7 +22,7 @@ from msgspec import Struct
 from drayman.placement.domains.assigning import ASSIGN_STEPS, Assigned, Part, assign
 from drayman.placement.domains.budget import Budget, OutOfSteps
 from drayman.placement.domains.rooms import Amounts, Rooms, holds
-from drayman.placement.domains.selecting import Selection, select
+from drayman.placement.domains.selecting import Selection, least_spread, select
 from drayman.placement.domains.tree import WHOLE, contains
 from drayman.topology import Path
 
@@ -92,6 +93,10 @@ class Choice:
         self._tree = rooms.tree
         self._request = request
         self._budget = Budget(max_steps)
+        known = rooms.tree.leaf
+        self._used = frozenset(leaf for leaf in request.pinned if known(leaf[-1]) == leaf)
+        self._slices = slices_in(request)
+        self._in_slices: Rooms | None = None
         self.gave_up = False
         """Whether a domain was passed over without knowing whether it holds the gang: no candidate is then not a refusal."""
 
@@ -101,8 +106,8 @@ class Choice:
         later: list[_Offer] = []
         for level in range(self._tree.node_level, widest - 1, -1):
             homes = self._homes(level)
-            selected = self._selected(homes)
-            for offers in (selected, self._whole(homes, selected)):
+            offered: dict[Path, tuple[str, ...]] = {}
+            for offers in (self._selected(homes, offered), self._whole(homes, offered)):
                 alike: Counter[Hashable] = Counter()
                 for offer in offers:
                     likeness = (offer.spread, self._rooms.of(offer.home))
@@ -133,26 +138,33 @@ class Choice:
             and (request.required is None or path[request.required])
         ]
 
-    def _selected(self, homes: list[Path]) -> list[_Offer]:
-        """For each domain the nodes in it with the least spread, if those are not in a single domain of the next level."""
-        found: list[tuple[Selection, Path]] = []
-        for home in homes:
-            selection = self._least_spread(home)
-            if selection is not None and not _is_in_one(home, selection):
-                found.append((selection, home))
-        found.sort(key=lambda item: (item[0].spread, self._left_over(item[1]), item[1]))
-        return [
-            _Offer(
-                home,
-                tuple([node for path in selection.chosen for node in self._useful(path)]),
-                selection,
-            )
-            for selection, home in found
-        ]
+    def _selected(
+        self, homes: list[Path], offered: dict[Path, tuple[str, ...]]
+    ) -> Iterator[_Offer]:
+        """For each domain the nodes in it with the least spread, if those are not in a single domain of the next level.
 
-    def _whole(self, homes: list[Path], selected: list[_Offer]) -> Iterator[_Offer]:
+        What is offered is noted.
+        """
+        queue: list[tuple[tuple[int, ...], int, Path, Selection | None]] = []
+        for home in homes:
+            bound = self._bound(home)
+            if bound is not None:
+                queue.append((bound, self._left_over(home), home, None))
+        heapify(queue)
+        while queue:
+            _, left_over, home, selection = heappop(queue)
+            if selection is None:
+                # Only now does it matter how well it does: others may not come before it any more.
+                selection = self._select(home)
+                if selection is not None and not _is_in_one(home, selection):
+                    heappush(queue, (selection.spread, left_over, home, selection))
+                continue
+            nodes = [node for path in selection.chosen for node in self._useful(path)]
+            offered[home] = tuple(nodes)
+            yield _Offer(home, offered[home], selection)
+
+    def _whole(self, homes: list[Path], offered: dict[Path, tuple[str, ...]]) -> Iterator[_Offer]:
         """The domains with all their nodes, unless those were offered before."""
-        offered = {offer.home: offer.nodes for offer in selected}
         for home in sorted(homes, key=lambda path: (self._left_over(path), path)):
             children = [c for c in self._tree.children(home) if any(self._rooms.of(c))]
             if not children or (len(children) == 1 and children[0][-1]):
@@ -167,14 +179,22 @@ class Choice:
         leaves = self._tree.within(domain, self._tree.node_level)
         return tuple([leaf[-1] for leaf in leaves if any(self._rooms.of(leaf))])
 
-    def _least_spread(self, home: Path) -> Selection | None:
-        request, tree = self._request, self._tree
-        used = frozenset(leaf for leaf in request.pinned if tree.leaf(leaf[-1]) == leaf)
-        part, number = slices_in(request) or (None, 0)
+    def _select(self, home: Path) -> Selection | None:
+        rooms, need, down_to = self._counted(home)
+        return select(rooms, need, home, down_to, used=self._used)
+
+    def _bound(self, home: Path) -> tuple[int, ...] | None:
+        rooms, need, down_to = self._counted(home)
+        return least_spread(rooms, need, home, down_to, used=self._used)
+
+    def _counted(self, home: Path) -> tuple[Rooms, Amounts, int]:
+        """What is spread over a domain, and down to which level: pods over nodes, or slices over domains of their level."""
+        part, number = self._slices or (None, 0)
         if part is None or part.required is None or len(home) > part.required:
-            return select(self._rooms, request.need, home, tree.node_level, used=used)
-        counted = _in_slices(self._rooms, part, part.required)
-        return select(counted, (number,), home, part.required, used=used)
+            return self._rooms, self._request.need, self._tree.node_level
+        if self._in_slices is None:
+            self._in_slices = _in_slices(self._rooms, part, part.required)
+        return self._in_slices, (number,), part.required
 
     def _candidate(self, offer: _Offer) -> Candidate | None:
         """What becomes of an offer once the parts of the gang have their domains; None if they have none there."""
