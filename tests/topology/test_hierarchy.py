@@ -52,11 +52,11 @@ def test_an_nvlink_domain_may_be_larger_than_a_rack() -> None:
     assert keys([ZONE, RACK, CLIQUE], one) == [ZONE, RACK, CLIQUE]
 
 
-def test_a_configured_topology_leaves_out_nodes_without_all_its_labels() -> None:
+def test_a_node_without_all_labels_of_a_configured_topology_is_in_none_of_its_domains() -> None:
     """Where levels are recognised, a node without one is still in the others."""
     labels = {ZONE: "z"}
     strict, lenient = configured([ZONE, RACK]), recognised([ZONE, RACK])
-    assert strict.path(lambda level: labels.get(level.key, "")) is None
+    assert strict.path(lambda level: labels.get(level.key, "")) == ("", "")
     assert lenient.path(lambda level: labels.get(level.key, "")) == ("z", "")
     assert (strict.index(RACK), strict.levels[1].title) == (1, "rack")
     with pytest.raises(KeyError):

@@ -12,7 +12,7 @@ from typing import Final
 from drayman.api.struct import ApiStruct
 from drayman.placement.domains.choosing import Request, choose, slices_in
 from drayman.placement.domains.rooms import Amounts, Rooms, holds
-from drayman.placement.domains.tree import WHOLE
+from drayman.placement.domains.tree import WHOLE, DomainTree
 from drayman.reasons.reason import Outlook
 from drayman.reasons.wording import and_list, counted
 from drayman.topology import Level, Path
@@ -157,7 +157,7 @@ class _Refused:
         if pinned:
             held = self._domain(short[0], "which")
             return f"Members run in {short[0].domain}, {held} that are missing."
-        lack = _lack(lacking, len(self._tree.known_nodes), level)
+        lack = _lack(lacking, self._tree, level)
         if not short:
             return f"There is no {level.title}: {lack or 'the cluster has no nodes'}."
         named = [self._domain(each) for each in short[:_MOST_NAMED]]
@@ -188,15 +188,16 @@ class _Refused:
         )
 
 
-def _lack(nodes: int, known: int, level: Level) -> str:
+def _lack(nodes: int, tree: DomainTree, level: Level) -> str:
     """2 nodes have no label topology.kubernetes.io/rack."""
     if not nodes:
         return ""
-    if nodes == known:
-        return f"no node has the {level.source} {level.key}"
-    return (
-        f"{counted(nodes, 'node')} {'has' if nodes == 1 else 'have'} no {level.source} {level.key}"
-    )
+    what = f"{level.source} {level.key}"
+    if tree.hierarchy.needs_all and len(tree.hierarchy.levels) > 1:
+        what = "value for each level of the topology"
+    if nodes == len(tree):
+        return f"no node has {'a' if what.startswith('value') else 'the'} {what}"
+    return f"{counted(nodes, 'node')} {'has' if nodes == 1 else 'have'} no {what}"
 
 
 def _times(room: Amounts, need: Amounts) -> int:

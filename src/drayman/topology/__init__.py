@@ -9,7 +9,7 @@ from drayman.topology.hierarchy import Hierarchy, Path, configured, recognised
 from drayman.topology.levels import Level, LevelKind, Place, level_of, places
 from drayman.topology.locality import DeviceKind, Locality, kind, locality
 from drayman.topology.matrix import Matrix, matrix
-from drayman.topology.stated import StatedPlaces
+from drayman.topology.stated import StatedPlaces, stated_by
 
 __all__ = [
     "DeviceKind",
@@ -30,4 +30,5 @@ __all__ = [
     "matrix",
     "places",
     "recognised",
+    "stated_by",
 ]

@@ -27,7 +27,7 @@ class Hierarchy(Struct, frozen=True):
 
     levels: tuple[Level, ...] = ()
     needs_all: bool = False
-    """Whether only nodes with a value for each level take part, as a configured topology demands."""
+    """Whether a node without a value for each of the levels is in no domain at all, as a configured topology demands."""
     above: tuple[Level, ...] = ()
     """Levels that are wider than the required one. What is in one domain of that is in one of these, if in any."""
 
@@ -42,10 +42,10 @@ class Hierarchy(Struct, frozen=True):
         """The position of a level; None if it is wider than the required one, so that nothing follows from it. Raises KeyError."""
         return None if any(level.key == key for level in self.above) else self.index(key)
 
-    def path(self, value: Callable[[Level], str]) -> Path | None:
-        """The place of a node whose value for each level is given; None if it does not take part."""
+    def path(self, value: Callable[[Level], str]) -> Path:
+        """The place of a node whose value for each level is given."""
         found = tuple([value(level) for level in self.levels])
-        return None if self.needs_all and not all(found) else found
+        return ("",) * len(found) if self.needs_all and not all(found) else found
 
 
 def configured(keys: Sequence[str], titles: Mapping[str, str] | None = None) -> Hierarchy:

@@ -6,10 +6,12 @@ its devices say, if those that say anything agree; otherwise it is nowhere.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from drayman.bounded import Bounded
 from drayman.inventory.attributes import lookup, values_of
+from drayman.inventory.device import DeviceRecord
 from drayman.inventory.hardware import NodeHardware
 from drayman.topology.levels import KNOWN_KEYS
 
@@ -17,15 +19,15 @@ _MOST_NAMES: Final = 64  # kept for each hardware; names come from users
 
 
 class StatedPlaces:
-    """For `NodeHardware.derived`: what the devices that a node has for itself state."""
+    """What the devices that a node has for itself state. Made of a hardware by `stated_by`."""
 
     __slots__ = ("_kept", "_known", "_records")
 
-    def __init__(self, hardware: NodeHardware) -> None:
+    def __init__(self, records: Iterable[DeviceRecord]) -> None:
         # Devices that several nodes reach say nothing about where one of these nodes is.
-        self._records = [r for r in hardware.records if r.slice.spec.node_name]
+        self._records = [record for record in records if record.slice.spec.node_name]
         self._kept: Bounded[str, str] = Bounded(_MOST_NAMES)
-        self._known: frozenset[str] | None = None
+        self._known: Mapping[str, str] | None = None
 
     def value(self, name: str) -> str:
         """The one value that the devices have for an attribute; empty if they have none, or several."""
@@ -41,9 +43,15 @@ class StatedPlaces:
         return found
 
     @property
-    def known(self) -> frozenset[str]:
-        """The levels of the table that the devices mention."""
+    def known(self) -> Mapping[str, str]:
+        """The levels of the table that the devices state."""
         if self._known is None:
             names = {name for record in self._records for name in record.device.attributes}
-            self._known = frozenset(names & KNOWN_KEYS.keys())
+            values = {name: self.value(name) for name in sorted(names & KNOWN_KEYS.keys())}
+            self._known = {name: value for name, value in values.items() if value}
         return self._known
+
+
+def stated_by(hardware: NodeHardware) -> StatedPlaces:
+    """For `NodeHardware.derived`."""
+    return StatedPlaces(hardware.records)

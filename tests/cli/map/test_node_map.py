@@ -93,10 +93,9 @@ def test_what_is_not_published_is_not_made_up() -> None:
     assert boxes_around("gpu-0 ", shown) == ["place not published"]
 
 
-def test_names_that_drivers_choose_are_text() -> None:
-    """Neither markup nor control sequences in an attribute reach the terminal as such."""
-    root = DeviceAttribute(string="[red]pci\x1b[2J[/]")
-    device = Device(name="gpu-0", attributes={"resource.kubernetes.io/pcieRoot": root})
+def with_attribute(name: str, value: str) -> Reading:
+    """A node with one device that has one attribute."""
+    device = Device(name="gpu-0", attributes={name: DeviceAttribute(string=value)})
     spec = ResourceSliceSpec(
         driver="gpu.example.com",
         pool=ResourcePool(name="p", generation=1, resource_slice_count=1),
@@ -104,9 +103,22 @@ def test_names_that_drivers_choose_are_text() -> None:
         devices=(device,),
     )
     made = ResourceSlice(metadata=ObjectMeta(name="s"), spec=spec)
-    shown = "\n".join(drawn(reading_of(reading("cpu=1").nodes, [made], [])))
+    return reading_of(reading("cpu=1").nodes, [made], [])
+
+
+@pytest.mark.parametrize("name", ["resource.kubernetes.io/pcieRoot", "oke.dra.net/rackId"])
+def test_names_that_drivers_choose_are_text(name: str) -> None:
+    """Neither markup nor control sequences in an attribute reach the terminal as such."""
+    shown = "\n".join(drawn(with_attribute(name, "[red]pci\x1b[2J[/]")))
     assert "[red]pci\\x1b[2J[/]" in shown
     assert "\x1b" not in shown
+
+
+def test_devices_may_say_where_the_node_is() -> None:
+    """Where no label does; the machine-readable map has it by the name of the attribute."""
+    found = with_attribute("oke.dra.net/rackId", "r7")
+    assert "  rack r7" in drawn(found)[0]
+    assert NodeDrawing(found, found.nodes[0]).data()["levels"]["oke.dra.net/rackId"] == "r7"
 
 
 @pytest.mark.parametrize("width", [80, 200])

@@ -90,6 +90,13 @@ def test_after_the_least_spread_comes_the_whole_domain() -> None:
     assert len({(c.domain, c.nodes) for c in found}) == len(found)
 
 
+def test_places_that_look_the_same_do_not_keep_others_waiting() -> None:
+    """After a few of them other levels have their turn, and the rest comes last."""
+    found = list(choose(racks(*[[2] * 10 for _ in range(3)]), Request((2,))))
+    lengths = [len(candidate.domain) for candidate in found]
+    assert lengths == [3, 3, 3, 3, 2, 2, 2, 1, *[3] * 26]
+
+
 def subsets(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
     return chain.from_iterable(combinations(names, size) for size in range(1, len(names) + 1))
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from drayman.api.codec import convert
 from drayman.api.core import Node
 from drayman.api.resource import ResourceSlice
+from drayman.placement.domains.choosing import Request, choose
 from drayman.placement.domains.following import Domains
+from drayman.placement.domains.rooms import Rooms
 from drayman.topology import configured
 from oracle.build import device, piece
 from placement.domains.cluster import RACK, ZONE, add_node, make_state
@@ -60,6 +62,20 @@ def test_a_required_level_is_named_by_its_value_alone() -> None:
     assert alone.nodes(("r1",)) == ("na", "nb")
     assert alone.title(("r1",)) == "rack r1"
     assert len(domains.tree(configured([ZONE, RACK])).domains(1)) == 2
+
+
+def test_only_what_is_required_keeps_unlabelled_nodes_out() -> None:
+    """Nodes without the labels of a configured topology are in none of its domains, but a gang that only prefers one may use them."""
+    state = make_state()
+    add_node(state, "labelled", {ZONE: "z", RACK: "r"}, 1)
+    add_node(state, "partly", {ZONE: "z"}, 1)
+    tree = Domains(state).tree(configured([ZONE, RACK]))
+    assert tree.nodes(("z",)) == ("labelled",)
+    held = Rooms(tree, dict.fromkeys(state.nodes, (1,)), 1)
+    assert list(choose(held, Request((2,), 0))) == []
+    (found,) = choose(held, Request((2,), preferred=1))
+    assert set(found.nodes) == {"labelled", "partly"}
+    assert not found.is_preferred(Request((2,), preferred=1))
 
 
 def test_what_changes_in_a_trial_is_as_before_when_it_ends() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drayman.allocator import Policy
+from drayman.api.codec import convert
+from drayman.api.resource import ResourceSlice
 from drayman.placement.domains.choosing import Request, choose
 from drayman.placement.domains.copies import CopiesWanted, CopyCounts, kinds_of
 from drayman.placement.domains.following import Domains
@@ -17,6 +20,7 @@ from drayman.placement.domains.rooms import Amounts, Rooms, Wanted, rooms
 from drayman.placement.placing import Placer
 from drayman.placement.state import ClusterState
 from drayman.topology import Path, configured
+from oracle.build import piece
 from placement.domains.cluster import (
     HOST,
     RACK,
@@ -217,3 +221,45 @@ def test_what_domains_would_hold_with_nothing_in_use() -> None:
         "node-000": 8,
         "node-001": 8,
     }
+
+
+def test_devices_that_nodes_share_are_counted_once() -> None:
+    """Four nodes that reach the same three devices hold three pods between them, and each node up to three."""
+    state = racked(4, 2, devices=0)
+    fabric = piece([f"f{n}" for n in range(3)], pool="fabric", name="fabric", allNodes=True)
+    state.set_slice(convert(ResourceSlice, fabric))
+    found = rooms_for(state, CopiesWanted(demand_for(state, 1), 4))
+    assert [found.of(path)[0] for path in ((), ("z0", "r00"), ("z0", "r00", "node-000"))] == [3] * 3
+    assert not found.is_exact
+    assert list(choose(found, Request((4,)))) == []
+    assert next(iter(choose(found, Request((3,))))).nodes == ("node-000",)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=3),
+    st.integers(0, 4),
+    st.integers(1, 2),
+)
+def test_a_room_is_never_too_small(nodes: list[tuple[int, int]], shared: int, each: int) -> None:
+    """Nodes with devices of their own and processors, and devices that all of them reach: every way to place pods is within the room."""
+    state = make_state()
+    for number, (devices, cpu) in enumerate(nodes):
+        add_node(state, f"n{number}", {ZONE: "z", RACK: f"r{number}"}, devices, cpu=cpu)
+    if shared:
+        fabric = piece([f"f{n}" for n in range(shared)], pool="f", name="f", allNodes=True)
+        state.set_slice(convert(ResourceSlice, fabric))
+    found = rooms_for(state, CopiesWanted(demand_for(state, each), 20))
+    ways = [
+        placed
+        for placed in product(*(range(cpu + 1) for _, cpu in nodes))
+        if sum(max(0, each * n - own) for n, (own, _) in zip(placed, nodes, strict=True)) <= shared
+    ]
+    most = max(map(sum, ways))
+    assert found.of(())[0] >= most
+    if not shared:
+        assert found.of(())[0] == most
+    for number in range(len(nodes)):
+        leaf = ("z", f"r{number}", f"n{number}")
+        assert found.of(leaf)[0] == max(placed[number] for placed in ways)
+    if not any(own for own, _ in nodes):
+        assert found.of(())[0] == most or any(cpu < shared // each for _, cpu in nodes)

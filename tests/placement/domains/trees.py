@@ -13,7 +13,7 @@ from drayman.topology import Hierarchy, Level, Path
 LEVELS = (Level("zone", "zone"), Level("rack", "rack"))
 
 
-def tree_of(places: Mapping[str, Path | None], levels: tuple[Level, ...] = LEVELS) -> DomainTree:
+def tree_of(places: Mapping[str, Path], levels: tuple[Level, ...] = LEVELS) -> DomainTree:
     """A tree with nodes by name."""
     tree = DomainTree(Hierarchy(levels))
     for name, place in places.items():

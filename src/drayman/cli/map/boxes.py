@@ -19,11 +19,12 @@ from drayman.placement.occupancy import DeviceStanding, State
 from drayman.printable import printable
 from drayman.questions.devices.node_layout import NodeLayout, NumaNode, Package, Root, layout
 from drayman.questions.devices.node_map import node_map
+from drayman.questions.devices.node_places import node_places
 from drayman.questions.devices.reading import UNSEEN_HOLDER, Reading, Share
 from drayman.reasons.naming import taint_title
 from drayman.simulate.capacity_left import capacity_use
 from drayman.simulate.unit_counts import HELD, Unit, count_by_kind
-from drayman.topology import LevelKind, places
+from drayman.topology import LevelKind
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -84,11 +85,11 @@ class NodeDrawing:
         from rich.text import Text
 
         line = Text(self._node.metadata.name, style="bold")
-        for each in places(self._node.metadata.labels):
+        for each in node_places(self._node, self._units):
             if each.kind is LevelKind.HOST:
                 continue
             line.append(f"  {each.kind.title} ", style="dim not bold")
-            line.append(cut(each.value, 24), style="not bold")
+            line.append(cut(printable(each.value), 24), style="not bold")
         yield line
         if closed := closed_by(self._node):
             why = " and ".join(each.words for each in closed)

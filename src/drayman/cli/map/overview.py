@@ -16,6 +16,7 @@ from drayman.cli.top.refreshing import as_text
 from drayman.cli.top.table import cut
 from drayman.placement.fit.readiness import Closed
 from drayman.placement.occupancy import State
+from drayman.printable import printable
 from drayman.questions.devices.cluster_map import cluster_map
 from drayman.questions.devices.floor import Counts, Floor, NodeUse, Rack, floor, total
 from drayman.questions.devices.reading import Reading
@@ -110,7 +111,7 @@ def _lines(found: Floor, kind: DeviceKind, unfold: bool) -> Iterator[_Line]:
             nodes = sum(len(rack.nodes) for rack in racks)
             counts = _of(total(rack.counts for rack in racks), kind)
             closed = _closed_in(node for rack in racks for node in rack.nodes)
-            yield _Line(0, racks[0].block, "", nodes, counts, closed)
+            yield _Line(0, printable(racks[0].block), "", nodes, counts, closed)
             depth = 1
         for rack in racks:
             yield from _rack_lines(rack, depth, kind, unfold)
@@ -119,11 +120,12 @@ def _lines(found: Floor, kind: DeviceKind, unfold: bool) -> Iterator[_Line]:
 
 
 def _rack_lines(rack: Rack, depth: int, kind: DeviceKind, unfold: bool) -> Iterator[_Line]:
-    name = rack.rack or rack.block or rack.nvlink_domain
+    domain = printable(rack.nvlink_domain)
+    name = printable(rack.rack or rack.block) or domain
     if name or not unfold:
         counts = _of(rack.counts, kind)
         title, closed = name or "(no rack)", _closed_in(rack.nodes)
-        yield _Line(depth, title, rack.nvlink_domain, len(rack.nodes), counts, closed)
+        yield _Line(depth, title, domain, len(rack.nodes), counts, closed)
         depth += 1
     for node in rack.nodes if unfold else ():
         closed = ", ".join(each.words for each in node.closed)

@@ -12,7 +12,9 @@ that seemed superfluous.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from heapq import heapify, heappop, heappush
 from typing import Final
 
 from msgspec import Struct
@@ -20,12 +22,16 @@ from msgspec import Struct
 from drayman.placement.domains.assigning import ASSIGN_STEPS, Assigned, Part, assign
 from drayman.placement.domains.budget import Budget, OutOfSteps
 from drayman.placement.domains.rooms import Amounts, Rooms, holds
-from drayman.placement.domains.selecting import Selection, select
+from drayman.placement.domains.selecting import Selection, least_spread, select
 from drayman.placement.domains.tree import WHOLE, contains
 from drayman.topology import Path
 
 CHOOSE_STEPS: Final = 4 * ASSIGN_STEPS
 """Steps that all candidates of one choice may take for the parts of a gang."""
+
+_MOST_ALIKE: Final = 4
+"""Candidates of one level that look the same before others get their turn. What counting does not know mostly keeps the gang from all of
+them; a cluster has hundreds, and the search will not try them all."""
 
 
 class Request(Struct, frozen=True):
@@ -66,6 +72,19 @@ class Candidate(Struct, frozen=True):
         return request.preferred is None or self.level >= request.preferred
 
 
+class _Offer(Struct, frozen=True):
+    """Nodes of a domain, before it is known whether the parts of the gang find domains among them."""
+
+    home: Path
+    nodes: tuple[str, ...]
+    selection: Selection | None = None
+    """None: all nodes of the domain that hold anything."""
+
+    @property
+    def spread(self) -> tuple[int, ...] | None:
+        return None if self.selection is None else self.selection.spread
+
+
 class Choice:
     """The candidates for one gang."""
 
@@ -74,19 +93,32 @@ class Choice:
         self._tree = rooms.tree
         self._request = request
         self._budget = Budget(max_steps)
+        known = rooms.tree.leaf
+        self._used = frozenset(leaf for leaf in request.pinned if known(leaf[-1]) == leaf)
+        self._slices = slices_in(request)
+        self._in_slices: Rooms | None = None
         self.gave_up = False
         """Whether a domain was passed over without knowing whether it holds the gang: no candidate is then not a refusal."""
 
     def __iter__(self) -> Iterator[Candidate]:
         """The candidates, best first."""
         widest = -1 if self._request.required is None else self._request.required
+        later: list[_Offer] = []
         for level in range(self._tree.node_level, widest - 1, -1):
             homes = self._homes(level)
             offered: dict[Path, tuple[str, ...]] = {}
-            for candidate in self._selected(homes):
-                offered[candidate.domain] = candidate.nodes
-                yield candidate
-            yield from self._whole(homes, offered)
+            for offers in (self._selected(homes, offered), self._whole(homes, offered)):
+                alike: Counter[Hashable] = Counter()
+                for offer in offers:
+                    likeness = (offer.spread, self._rooms.of(offer.home))
+                    alike[likeness] += 1
+                    if alike[likeness] > _MOST_ALIKE:
+                        later.append(offer)
+                    elif (made := self._candidate(offer)) is not None:
+                        yield made
+        for offer in later:
+            if (made := self._candidate(offer)) is not None:
+                yield made
 
     def _homes(self, level: int) -> list[Path]:
         """The domains of a level that hold the gang."""
@@ -106,23 +138,32 @@ class Choice:
             and (request.required is None or path[request.required])
         ]
 
-    def _selected(self, homes: list[Path]) -> Iterator[Candidate]:
-        """For each domain the nodes in it with the least spread, if those are not in a single domain of the next level."""
-        found: list[tuple[Selection, Path]] = []
-        for home in homes:
-            selection = self._least_spread(home)
-            if selection is not None and not _is_in_one(home, selection):
-                found.append((selection, home))
-        found.sort(key=lambda item: (item[0].spread, self._left_over(item[1]), item[1]))
-        for selection, home in found:
-            nodes = tuple(node for path in selection.chosen for node in self._useful(path))
-            made = self._candidate(home, nodes, selection)
-            if made is not None:
-                yield made
-
-    def _whole(
+    def _selected(
         self, homes: list[Path], offered: dict[Path, tuple[str, ...]]
-    ) -> Iterator[Candidate]:
+    ) -> Iterator[_Offer]:
+        """For each domain the nodes in it with the least spread, if those are not in a single domain of the next level.
+
+        What is offered is noted.
+        """
+        queue: list[tuple[tuple[int, ...], int, Path, Selection | None]] = []
+        for home in homes:
+            bound = self._bound(home)
+            if bound is not None:
+                queue.append((bound, self._left_over(home), home, None))
+        heapify(queue)
+        while queue:
+            _, left_over, home, selection = heappop(queue)
+            if selection is None:
+                # Only now does it matter how well it does: others may not come before it any more.
+                selection = self._select(home)
+                if selection is not None and not _is_in_one(home, selection):
+                    heappush(queue, (selection.spread, left_over, home, selection))
+                continue
+            nodes = [node for path in selection.chosen for node in self._useful(path)]
+            offered[home] = tuple(nodes)
+            yield _Offer(home, offered[home], selection)
+
+    def _whole(self, homes: list[Path], offered: dict[Path, tuple[str, ...]]) -> Iterator[_Offer]:
         """The domains with all their nodes, unless those were offered before."""
         for home in sorted(homes, key=lambda path: (self._left_over(path), path)):
             children = [c for c in self._tree.children(home) if any(self._rooms.of(c))]
@@ -130,37 +171,41 @@ class Choice:
                 continue
             first = offered.get(home, ())
             nodes = tuple(dict.fromkeys((*first, *self._useful(home))))
-            if len(first) == len(nodes):
-                continue
-            made = self._candidate(home, nodes, None)
-            if made is not None:
-                yield made
+            if len(first) != len(nodes):
+                yield _Offer(home, nodes)
 
     def _useful(self, domain: Path) -> tuple[str, ...]:
         """The nodes of a domain that hold anything."""
         leaves = self._tree.within(domain, self._tree.node_level)
         return tuple([leaf[-1] for leaf in leaves if any(self._rooms.of(leaf))])
 
-    def _least_spread(self, home: Path) -> Selection | None:
-        request, tree = self._request, self._tree
-        used = frozenset(leaf for leaf in request.pinned if tree.leaf(leaf[-1]) == leaf)
-        part, number = slices_in(request) or (None, 0)
-        if part is None or part.required is None or len(home) > part.required:
-            return select(self._rooms, request.need, home, tree.node_level, used=used)
-        counted = _in_slices(self._rooms, part, part.required)
-        return select(counted, (number,), home, part.required, used=used)
+    def _select(self, home: Path) -> Selection | None:
+        rooms, need, down_to = self._counted(home)
+        return select(rooms, need, home, down_to, used=self._used)
 
-    def _candidate(
-        self, home: Path, nodes: tuple[str, ...], selection: Selection | None
-    ) -> Candidate | None:
+    def _bound(self, home: Path) -> tuple[int, ...] | None:
+        rooms, need, down_to = self._counted(home)
+        return least_spread(rooms, need, home, down_to, used=self._used)
+
+    def _counted(self, home: Path) -> tuple[Rooms, Amounts, int]:
+        """What is spread over a domain, and down to which level: pods over nodes, or slices over domains of their level."""
+        part, number = self._slices or (None, 0)
+        if part is None or part.required is None or len(home) > part.required:
+            return self._rooms, self._request.need, self._tree.node_level
+        if self._in_slices is None:
+            self._in_slices = _in_slices(self._rooms, part, part.required)
+        return self._in_slices, (number,), part.required
+
+    def _candidate(self, offer: _Offer) -> Candidate | None:
+        """What becomes of an offer once the parts of the gang have their domains; None if they have none there."""
+        home, nodes, selection = offer.home, offer.nodes, offer.selection
         assigned: tuple[Assigned, ...] | None = ()
         if self._request.parts:
             rooms = self._rooms if selection is None else self._rooms.on(nodes)
             try:
                 assigned = assign(rooms, home, self._request.parts, budget=self._budget)
             except OutOfSteps:
-                # The nodes with the least spread are only a part of the domain, which is offered as a whole later on.
-                self.gave_up = self.gave_up or selection is None
+                self.gave_up = True
                 return None
         if assigned is None:
             return None

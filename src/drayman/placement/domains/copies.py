@@ -16,9 +16,12 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from drayman.allocator import Question, Together, signature, together
+from drayman.allocator.copies import copies_at_most
+from drayman.allocator.problem.focus import focused
 from drayman.api.resource import ResourceClaim
 from drayman.bounded import Bounded
 from drayman.inventory.allowance import STEP
+from drayman.inventory.hardware import NodeHardware
 from drayman.inventory.view import NodeView
 from drayman.placement.answering import Checks, prepared
 from drayman.placement.demand import Demand
@@ -43,6 +46,17 @@ class Copies(Struct, frozen=True):
 
     at_most: int
     is_exact: bool = True
+    pool: SharedPool | None = None
+    """What other nodes count as well, if nothing of it is the node's own."""
+
+
+class SharedPool(Struct, frozen=True):
+    """Devices that several nodes reach."""
+
+    key: Hashable
+    """Equal for nodes that reach the same ones, and on which the pods ask for the same of them."""
+    holds: int
+    """How many copies there are devices for, on whichever nodes."""
 
 
 _NONE: Final = Copies(0)
@@ -186,7 +200,23 @@ class _OneKind:
         if not found.at_most:
             return _NONE
         is_exact = is_exact and found.is_exact and not self._state.mapped_devices
-        return Copies(found.at_most, is_exact and not _sees_shared(view))
+        if not _sees_shared(view):
+            return Copies(found.at_most, is_exact)
+        pool = self._pool(demand.delegated_on(facts), claims, view)
+        return Copies(found.at_most, False, pool)
+
+    def _pool(
+        self, delegated: frozenset[str], claims: tuple[ResourceClaim, ...], view: NodeView
+    ) -> SharedPool | None:
+        """The devices that serve the claims, if the node shares all of them with others."""
+        shown = focused(view, Question(claims))
+        if len(shown.parts) > 1 or any(
+            record.slice.spec.node_name for record in shown.hardware.records
+        ):
+            return None
+        # Nodes that reach the same devices have the same hardware.
+        key = (shown.hardware.derived(_number_of), delegated)
+        return SharedPool(key, copies_at_most(shown, claims, self._most))
 
     def _of_devices(
         self,
@@ -210,6 +240,11 @@ class _OneKind:
             self._devices[key] = (most, known)
             allowance.keep()
         return Together(min(most, known.number), min(most, known.at_most), known.steps)
+
+
+def _number_of(hardware: NodeHardware) -> int:
+    """A number that no other hardware has."""
+    return hardware.numbering.unique()
 
 
 def _sees_shared(view: NodeView) -> bool:

@@ -14,7 +14,7 @@ from drayman.inventory.view import NodeView
 from drayman.placement.domains.tree import DomainTree
 from drayman.placement.marks import Marks, Position
 from drayman.placement.nodes import NodeState
-from drayman.topology import Hierarchy, Level, StatedPlaces, level_of, recognised
+from drayman.topology import Hierarchy, Level, level_of, recognised, stated_by
 from drayman.topology.levels import HOSTNAME, KNOWN_KEYS
 
 _MOST_TREES: Final = 64
@@ -113,7 +113,7 @@ class Domains:
 
     def _stated(self, node: NodeState, key: str) -> str:
         for part in self._state.view(node).parts:
-            found = part.hardware.derived(StatedPlaces).value(key)
+            found = part.hardware.derived(stated_by).value(key)
             if found:
                 return found
         return ""
@@ -149,8 +149,5 @@ class Domains:
             and (not KNOWN_KEYS[key].only_with or KNOWN_KEYS[key].only_with in labels)
         }
         for part in self._state.view(node).parts:
-            stated = part.hardware.derived(StatedPlaces)
-            for key in stated.known - found.keys():
-                if value := stated.value(key):
-                    found[key] = value
+            found = {**part.hardware.derived(stated_by).known, **found}
         return found

@@ -7,7 +7,7 @@ is too low; so what exceeds a room does not fit, and of a single kind, what does
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -16,13 +16,15 @@ from drayman.allocator import Question, signature
 from drayman.allocator.copies import free_of_class, least_by_class
 from drayman.api.resource import ResourceClaim
 from drayman.bounded import Bounded
-from drayman.placement.domains.copies import Copies, CopiesWanted, CopyCounts
+from drayman.placement.domains.copies import Copies, CopiesWanted, CopyCounts, SharedPool
 from drayman.placement.domains.tree import DomainTree
 from drayman.placement.nodes import NodeState
 from drayman.placement.surroundings import Surroundings
 from drayman.topology import Path
 
 Amounts: TypeAlias = tuple[int, ...]
+Pools: TypeAlias = tuple[tuple[int, SharedPool], ...]
+"""Which amounts of a node are of devices that it shares with others."""
 _MOST_KEPT: Final = 1_024
 
 
@@ -41,13 +43,20 @@ class Rooms:
     """What the domains of a tree hold."""
 
     def __init__(
-        self, tree: DomainTree, by_node: Mapping[str, Amounts], size: int, *, is_exact: bool = True
+        self,
+        tree: DomainTree,
+        by_node: Mapping[str, Amounts],
+        size: int,
+        *,
+        is_exact: bool = True,
+        pools: Mapping[str, Pools] | None = None,
     ) -> None:
         self.tree = tree
         self.size = size
         """How many amounts a room has."""
         self.is_exact = is_exact
         self._by_node = by_node
+        self._pools = pools or {}
         self._nothing = (0,) * size
         sums: dict[Path, list[int]] = {}
         for name, amounts in by_node.items():
@@ -62,7 +71,24 @@ class Rooms:
                 else:
                     for index, amount in enumerate(amounts):
                         total[index] += amount
+        for path, index, excess in self._counted_twice():
+            sums[path][index] -= excess
         self._sums = {path: tuple(total) for path, total in sums.items()}
+
+    def _counted_twice(self) -> Iterator[tuple[Path, int, int]]:
+        """By domain and amount, what nodes hold beyond what the devices that they share are enough for."""
+        held: dict[tuple[Path, int, SharedPool], int] = {}
+        for name, pools in self._pools.items():
+            leaf = self.tree.leaf(name)
+            if leaf is None or name not in self._by_node:
+                continue
+            for length in range(len(leaf) + 1):
+                for index, pool in pools:
+                    key = (leaf[:length], index, pool)
+                    held[key] = held.get(key, 0) + self._by_node[name][index]
+        for (path, index, pool), number in held.items():
+            if number > pool.holds:
+                yield path, index, number - pool.holds
 
     def of(self, domain: Path) -> Amounts:
         """What a domain holds."""
@@ -71,7 +97,7 @@ class Rooms:
     def on(self, nodes: Iterable[str]) -> Rooms:
         """The same with some nodes only."""
         kept = {name: self._by_node[name] for name in nodes if name in self._by_node}
-        return Rooms(self.tree, kept, self.size, is_exact=self.is_exact)
+        return Rooms(self.tree, kept, self.size, is_exact=self.is_exact, pools=self._pools)
 
     def of_level(self, level: int, number: int) -> list[Room]:
         """What the domains of a level hold of the first kind of pods, if so many are wanted."""
@@ -133,16 +159,26 @@ def rooms(state: Surroundings, tree: DomainTree, counts: CopyCounts, wanted: Wan
     """What the domains of a tree hold of these pods now."""
     by_kind = [counts.of(kind) for kind in wanted.kinds]
     is_exact = len(by_kind) == 1 and all(c.is_exact for c in by_kind[0].values())
+    pools = _pools(by_kind)
     if len(by_kind) == 1 and not wanted.things:
         single = {name: (count.at_most,) for name, count in by_kind[0].items()}
-        return Rooms(tree, single, 1, is_exact=is_exact)
+        return Rooms(tree, single, 1, is_exact=is_exact, pools=pools)
     none = Copies(0)
     found: dict[str, Amounts] = {}
     for name in dict.fromkeys(name for counted in by_kind for name in counted):
         node = state.nodes[name]
         held = [counted.get(name, none).at_most for counted in by_kind]
         found[name] = (*held, *[thing.left(state, node) for thing in wanted.things])
-    return Rooms(tree, found, wanted.size)
+    return Rooms(tree, found, wanted.size, is_exact=False, pools=pools)
+
+
+def _pools(by_kind: Sequence[Mapping[str, Copies]]) -> dict[str, Pools]:
+    found: dict[str, Pools] = {}
+    for index, counted in enumerate(by_kind):
+        for name, count in counted.items():
+            if count.pool is not None:
+                found[name] = (*found.get(name, ()), (index, count.pool))
+    return found
 
 
 class _Thing(Struct, frozen=True, eq=False):

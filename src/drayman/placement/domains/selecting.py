@@ -11,7 +11,7 @@ takes too long, the best one so far is the answer, and it says that it may not b
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from operator import sub
+from operator import mul
 from typing import Final
 
 from msgspec import Struct
@@ -20,7 +20,7 @@ from drayman.placement.domains.budget import Budget, OutOfSteps
 from drayman.placement.domains.rooms import Amounts, Rooms, fewest, holds
 from drayman.topology import Path
 
-SELECT_STEPS: Final = 2_000
+SELECT_STEPS: Final = 1_000
 """Choices that are compared for one domain, and domains that are looked at for each: some milliseconds. Clusters of equal racks need
 one choice for each level."""
 
@@ -57,6 +57,20 @@ def select(
     return _Selecting(rooms, need, down_to, used, max_steps).best(home)
 
 
+def least_spread(
+    rooms: Rooms,
+    need: Amounts,
+    home: Path,
+    down_to: int,
+    *,
+    used: frozenset[Path] = frozenset(),
+) -> tuple[int, ...] | None:
+    """What no selection in a domain falls below; None if it does not hold the need. Costs a fraction of a selection."""
+    if not holds(rooms.of(home), need):
+        return None
+    return _Selecting(rooms, need, down_to, used, 0).bound(home)
+
+
 class _Selecting:
     def __init__(
         self, rooms: Rooms, need: Amounts, down_to: int, used: frozenset[Path], max_steps: int
@@ -75,6 +89,9 @@ class _Selecting:
             return Selection((home,), (), self._left_over((home,)))
         return self._among(self._tree.children(home), _MORE_CHOICES)
 
+    def bound(self, home: Path) -> tuple[int, ...]:
+        return () if len(home) > self._down_to else self._bound(self._tree.children(home))[0]
+
     def _among(self, allowed: Sequence[Path], more: int = 1) -> Selection:
         """The best choice of these domains, which are of one level and together hold the need.
 
@@ -84,6 +101,11 @@ class _Selecting:
         others = [path for path in allowed if path not in self._used and any(self._rooms.of(path))]
         rest = self._minus(given)
         number = self._fewest(others, rest)
+        if more == 1 and len(allowed[0]) > self._down_to:
+            # Nothing is decided below, so the first that are few enough will do.
+            sensible = self._covering(others, rest)
+            if len(sensible) == number:
+                return self._with([*given, *sensible])
         bound, size = self._bound(allowed)
         found: Selection | None = None
         is_complete = True
@@ -185,23 +207,22 @@ class _Selecting:
 
     def _covering(self, others: list[Path], rest: Amounts) -> list[Path]:
         """The largest domains until the rest is held, and the smallest that will do as the last one."""
-        scale = [1 / want if want > 0 else 0.0 for want in rest]
-
-        def size(path: Path) -> float:
-            return sum(
-                [have * each for have, each in zip(self._rooms.of(path), scale, strict=True)]
-            )
-
-        free = sorted(others, key=lambda path: (-size(path), path))
-        for taken, path in enumerate(free):
-            if not any(amount > 0 for amount in rest):
-                return free[:taken]
-            room = self._rooms.of(path)
+        rooms = self._rooms.of
+        if len(rest) == 1:
+            sized = sorted([(-rooms(path)[0], path) for path in others])
+        else:
+            scale = [1 / want if want > 0 else 0.0 for want in rest]
+            sized = sorted([(-sum(map(mul, rooms(path), scale)), path) for path in others])
+        for taken, (_, path) in enumerate(sized):
+            room = rooms(path)
             if holds(room, rest):
-                able = [p for p in free[taken:] if holds(self._rooms.of(p), rest)]
-                return [*free[:taken], min(able, key=lambda p: (size(p), p))]
-            rest = tuple(map(sub, rest, room))
-        return free
+                size, last = sized[taken]
+                for other in sized[taken:]:
+                    if other[0] > size and holds(rooms(other[1]), rest):
+                        size, last = other
+                return [*(path for _, path in sized[:taken]), last] if any(rest) else []
+            rest = tuple([max(0, want - have) for want, have in zip(rest, room, strict=True)])
+        return [path for _, path in sized]
 
     def _fewest(self, domains: list[Path], rest: Amounts) -> int:
         """A number of domains below which the rest is not held."""

@@ -28,17 +28,13 @@ class DomainTree:
         self._children: dict[Path, dict[Path, None]] = {WHOLE: {}}
         self._sorted: dict[Path, tuple[Path, ...]] = {}
         self._lacking = [0] * self.node_level
-        self._outside: set[str] = set()  # nodes that do not take part
 
-    def set(self, name: str, place: Path | None) -> bool:
-        """A node is at a place now, or takes no part. Returns whether that is news."""
-        leaf = None if place is None else (*place, name)
-        if self._leaf.get(name) == leaf and (leaf is not None or name in self._outside):
+    def set(self, name: str, place: Path) -> bool:
+        """A node is at a place now. Returns whether that is news."""
+        leaf = (*place, name)
+        if self._leaf.get(name) == leaf:
             return False
         self.remove(name)
-        if leaf is None:
-            self._outside.add(name)
-            return True
         self._leaf[name] = leaf
         for length in range(len(leaf), 0, -1):
             path, parent = leaf[:length], leaf[: length - 1]
@@ -52,7 +48,6 @@ class DomainTree:
 
     def remove(self, name: str) -> None:
         """A node is gone."""
-        self._outside.discard(name)
         leaf = self._leaf.pop(name, None)
         if leaf is None:
             return
@@ -76,11 +71,11 @@ class DomainTree:
 
     @property
     def known_nodes(self) -> tuple[str, ...]:
-        """The nodes of which a place is known, or that they take no part."""
-        return (*self._leaf, *self._outside)
+        """The nodes of the tree."""
+        return tuple(self._leaf)
 
     def leaf(self, node: str) -> Path | None:
-        """The path of a node; None if it is unknown or takes no part."""
+        """The path of a node; None if it is unknown."""
         return self._leaf.get(node)
 
     def of_node(self, node: str, level: int) -> Path | None:
@@ -111,8 +106,8 @@ class DomainTree:
         return tuple([path[-1] for path in self.within(domain, self.node_level)])
 
     def lacking(self, level: int) -> int:
-        """How many nodes have no value for a level, those included that take no part."""
-        return len(self._outside) + (0 if level == self.node_level else self._lacking[level])
+        """How many nodes are in no domain of a level."""
+        return 0 if level == self.node_level else self._lacking[level]
 
     def title(self, domain: Path) -> str:
         """What a domain is called: rack r1; or rack z1/r1 where racks are named within zones."""

@@ -10,9 +10,10 @@ from typing import Final
 from drayman.api.core import Node
 from drayman.placement.fit.readiness import Closed, closed_by
 from drayman.placement.occupancy import Occupancy, State
+from drayman.questions.devices.node_places import node_places
 from drayman.questions.devices.ordering import natural
 from drayman.simulate.unit_counts import Unit, count_by_kind, gather
-from drayman.topology import DeviceKind, LevelKind, places
+from drayman.topology import DeviceKind, LevelKind
 
 Counts = Mapping[DeviceKind, Counter[State]]
 
@@ -96,8 +97,9 @@ def floor(nodes: Iterable[Node], found: Occupancy) -> Floor:
         units.setdefault(unit.node, []).append(unit)
     racks: dict[tuple[str, str, str], Rack] = {}
     for node in sorted(nodes, key=lambda node: natural(node.metadata.name)):
-        place = _place(node)
-        counts = count_by_kind(units.pop(node.metadata.name, []))
+        own = units.pop(node.metadata.name, [])
+        place = _place(node, own)
+        counts = count_by_kind(own)
         use = NodeUse(node.metadata.name, counts, closed_by(node))
         racks.setdefault(place, Rack(*place)).nodes.append(use)
     elsewhere = count_by_kind(unit for rest in units.values() for unit in rest)
@@ -113,10 +115,10 @@ def total(counts: Iterable[Counts]) -> Counts:
     return {kind: found[kind] for kind in DeviceKind if kind in found}
 
 
-def _place(node: Node) -> tuple[str, str, str]:
-    """Block, rack and NVLink domain; the zone serves as the block where no label names one."""
+def _place(node: Node, own: Iterable[Unit]) -> tuple[str, str, str]:
+    """Block, rack and NVLink domain; the zone serves as the block where nothing names one."""
     names: dict[LevelKind, str] = {}
-    for place in places(node.metadata.labels):
+    for place in node_places(node, own):
         names.setdefault(place.kind, place.value)
     block = names.get(LevelKind.BLOCK) or names.get(LevelKind.ZONE, "")
     return block, names.get(LevelKind.RACK, ""), names.get(LevelKind.NVLINK_DOMAIN, "")
