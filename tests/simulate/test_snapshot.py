@@ -11,7 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drayman.api.codec import convert
+from drayman.api.core import Pod
+from drayman.api.custom_groups import KaiPodGroup, KaiTopology, KueueTopology, PluginPodGroup
 from drayman.api.jobs import Job
+from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from drayman.placement.world import Objects, World
@@ -36,6 +39,10 @@ def listed(world: World) -> bytes:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}).encode()
 
 
+GROUP: dict[str, Any] = {"metadata": {"name": "g", "namespace": "default"}}
+TOPOLOGY = {"metadata": {"name": "t"}, "spec": {"levels": [{"nodeLabel": "rack"}]}}
+
+
 def full() -> World:
     """A bit of everything."""
     world = cluster(
@@ -44,6 +51,11 @@ def full() -> World:
         claims=(held("c", "a", "gpu-0"),),
         jobs=(convert(Job, {"metadata": {"name": "j", "namespace": "default"}}),),
         deployments=(convert(Deployment, {"metadata": {"name": "d", "namespace": "default"}}),),
+        pod_groups=(convert(PodGroup, GROUP),),
+        plugin_pod_groups=(convert(PluginPodGroup, {**GROUP, "spec": {"minMember": 2}}),),
+        kai_pod_groups=(convert(KaiPodGroup, {**GROUP, "spec": {"minMember": "odd"}}),),
+        kai_topologies=(convert(KaiTopology, TOPOLOGY),),
+        kueue_topologies=(convert(KueueTopology, TOPOLOGY),),
         rules=({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"}},),
     )
     world.versions = {"pods": "12"}
@@ -68,6 +80,36 @@ def test_any_cluster_comes_back(devices: dict[str, int], form: Any) -> None:
     """Reading what was written gives the same objects, for any number of nodes and devices."""
     world = cluster(devices)
     assert read_snapshot("f", form(world), now=NOW).objects == world.objects
+
+
+def test_other_versions_with_the_same_fields_are_read() -> None:
+    """A topology of an older Kueue is one all the same. A group of a scheduler that is not known is passed over."""
+    documents = [
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}},
+        {"apiVersion": "kueue.x-k8s.io/v1alpha1", "kind": "Topology", **TOPOLOGY},
+        {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", **GROUP},
+    ]
+    for text in (yaml.safe_dump_all(documents), "\n".join(map(json.dumps, documents))):
+        objects = read_snapshot("f", text.encode(), now=NOW).objects
+        assert [each.spec for each in objects.kueue_topologies] == [TOPOLOGY["spec"]]
+        groups = (objects.pod_groups, objects.plugin_pod_groups, objects.kai_pod_groups)
+        assert groups == ((), (), ())
+
+
+def test_what_states_a_gang_is_kept() -> None:
+    """Also annotations that do not say whose they are."""
+    annotations = {
+        "pod-group-name": "g",
+        "kueue.x-k8s.io/pod-group-total-count": "2",
+        "kai.scheduler/topology": "racks",
+        "private.example.com/token": SECRET,
+    }
+    member = convert(
+        Pod, {"metadata": {"name": "p", "namespace": "default", "annotations": annotations}}
+    )
+    world = World(Objects(pods=(member,), nodes=cluster({"a": 0}).objects.nodes), NOW)
+    (kept,) = read_snapshot("f", lines(world), now=NOW).objects.pods
+    assert sorted(kept.metadata.annotations) == sorted(annotations)[:-1]
 
 
 def test_what_kubectl_prints_is_a_snapshot() -> None:

@@ -21,7 +21,7 @@ from drayman.api.core import Namespace, Node, Pod
 from drayman.api.errors import DecodeError
 from drayman.api.jobs import Job
 from drayman.api.meta import ObjectMeta
-from drayman.api.pod_groups import PodGroup
+from drayman.api.pod_groups import PodGroup, Workload
 from drayman.api.resource import (
     DeviceClass,
     DeviceTaintRule,
@@ -272,6 +272,8 @@ STORAGE_CLASSES: Final = typed(StorageClass)
 CSI_DRIVERS: Final = typed(CSIDriver)
 STORAGE_CAPACITIES: Final = typed(CSIStorageCapacity)
 POD_GROUPS: Final = typed(PodGroup)
+WORKLOADS: Final = typed(Workload)
+"""Of Kubernetes itself; Kueue has a kind of the same name."""
 CONFIG_MAPS: Final = generic("v1", "configmaps", "ConfigMap")
 LEASES: Final = generic("coordination.k8s.io/v1", "leases", "Lease")
 EVENTS: Final = generic("events.k8s.io/v1", "events", "Event")

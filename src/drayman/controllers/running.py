@@ -19,7 +19,9 @@ from drayman.cluster.informers import Informers
 from drayman.cluster.turns import Turns
 from drayman.controllers import nodes, volumes, workloads
 from drayman.controllers.claims.controller import ClaimController
+from drayman.controllers.features import ControllerFeatures
 from drayman.controllers.taint_eviction.controller import TaintEvictionController
+from drayman.controllers.workloads.jobs import JobController
 
 _log: Final = logging.getLogger(__name__)
 
@@ -37,11 +39,15 @@ class Controller(Protocol):
 Constructor = Callable[[Client, Informers], Controller]
 
 
-def all_controllers(turns: Turns | None = None) -> tuple[Constructor, ...]:
+def all_controllers(
+    turns: Turns | None = None, features: ControllerFeatures | None = None
+) -> tuple[Constructor, ...]:
     """Every controller. With `turns`, beside a scheduler in the same process."""
+    features = features or ControllerFeatures()
     return (
         partial(ClaimController, turns=turns),
         TaintEvictionController,
+        partial(JobController, makes_groups=features.groups_of_jobs),
         *workloads.CONTROLLERS,
         *volumes.CONTROLLERS,
         *nodes.CONTROLLERS,

@@ -52,6 +52,7 @@ class Reason(Enum):
     REQUESTS_CONFLICT = "RequestsConflict", Outlook.NEVER  # each alone, never together
     CLAIM_TOO_LARGE = "ClaimTooLarge", Outlook.NEVER  # more devices than a claim may have
     CLAIM_INVALID = "ClaimInvalid", Outlook.NEVER  # it does not make sense
+    GANG_INVALID = "GangInvalid", Outlook.NEVER  # likewise
 
     # It is in use.
     NODES_FULL = "NodesFull", Outlook.NOT_NOW  # processors, memory, pods
@@ -90,6 +91,7 @@ class Reason(Enum):
         Outlook.HELD,
     )  # by an earlier attempt; it is being removed
     POD_GROUP_MISSING = "PodGroupMissing", Outlook.HELD
+    GANG_INCOMPLETE = "GangIncomplete", Outlook.HELD  # pods of it do not exist yet
     VOLUME_UNBOUND = "VolumeUnbound", Outlook.HELD
     DEVICES_NOT_READY = "DevicesNotReady", Outlook.HELD  # binding conditions
     BINDING_FAILED = "BindingFailed", Outlook.HELD

@@ -1,7 +1,7 @@
 """The permissions that a scheduler needs in a cluster that it talks to from outside.
 
 Everything that it follows, reads and writes, and nothing more. The stock role `system:kube-scheduler` is not enough: it only allows holding
-the lease of kube-scheduler.
+the lease of kube-scheduler, and does not include Jobs and the groups of other schedulers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a snapshot leaves out: everything that is private and does not affect where pods go.
 
-That is environment variables, commands and whatever else is in containers, annotations that do not belong to Kubernetes or to Drayman, and
-the opaque data that claims pass to drivers or drivers publish about devices: these can contain anything.
+That is environment variables, commands and whatever else is in containers, annotations that neither belong to Kubernetes or Drayman nor
+state a gang, and the opaque data that claims pass to drivers or drivers publish about devices: these can contain anything.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from drayman.api.resource import (
 )
 from drayman.api.struct import ApiStruct, Json
 from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from drayman.placement.gangs.membership import STATING_GANGS
 
 _PUBLIC_DOMAINS: Final = ("kubernetes.io", "k8s.io", "drayman.dev")
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
@@ -69,8 +70,9 @@ def _clean_metadata(metadata: ObjectMeta) -> ObjectMeta:
 
 def _is_public(annotation: str) -> bool:
     domain = annotation.partition("/")[0]
-    return annotation != _LAST_APPLIED and any(
-        domain == public or domain.endswith(f".{public}") for public in _PUBLIC_DOMAINS
+    return annotation in STATING_GANGS or (
+        annotation != _LAST_APPLIED
+        and any(domain == public or domain.endswith(f".{public}") for public in _PUBLIC_DOMAINS)
     )
 
 

@@ -20,6 +20,7 @@ from drayman.apiserver.verbs.core import Core
 from drayman.cluster.informers import Informers
 from drayman.cluster.inprocess import InProcessClient
 from drayman.cluster.turns import Turns
+from drayman.controllers.features import ControllerFeatures
 from drayman.controllers.running import all_controllers, start_controllers
 from drayman.drivers.profiles import HardwareCluster
 from drayman.node import Report, SimulatedNode, SimulatedNodes
@@ -43,6 +44,7 @@ class ControlPlane:
     """None: an external scheduler is used."""
     hardware: HardwareCluster | None = None
     """Nodes to simulate, in addition to those simulated before."""
+    features: ControllerFeatures = field(default_factory=ControllerFeatures)
 
     @property
     def running(self) -> frozenset[Part]:
@@ -71,7 +73,8 @@ async def running(
         informers = Informers(client)
         end.push_async_callback(informers.stop)
         turns = Turns() if parts.scheduler is not None else None
-        controllers = await start_controllers(client, informers, all_controllers(turns))
+        constructors = all_controllers(turns, parts.features)
+        controllers = await start_controllers(client, informers, constructors)
         end.push_async_callback(controllers.stop)
         if parts.scheduler is not None:
             options = parts.scheduler

@@ -49,6 +49,21 @@ Examples:
 """
 
 
+def _switched_on(_context: click.Context, _option: click.Parameter, text: str) -> frozenset[str]:
+    """The gates that are on, from what kube-apiserver and others take for `--feature-gates`."""
+    from drayman.controllers.features import GATES
+
+    found: dict[str, bool] = {}
+    for each in filter(None, text.split(",")):
+        name, _, value = each.partition("=")
+        if name not in GATES:
+            raise click.BadParameter(f"{name!r} is not one of {', '.join(GATES)}")
+        if value not in ("true", "false"):
+            raise click.BadParameter(f"{name} is either true or false, not {value!r}")
+        found[name] = value == "true"
+    return frozenset(name for name, is_on in found.items() if is_on)
+
+
 @click.command(epilog=_EPILOG)
 @data_dir_option
 @click.option("--ephemeral", is_flag=True, help="Keep everything in memory and nothing on disk.")
@@ -100,6 +115,15 @@ Examples:
     shell_complete=profile_names,
     help="Hardware to simulate, such as dgx-h100=4,cpu=2; `drayman profiles` lists the names.",
 )
+@click.option(
+    "--feature-gates",
+    "gates",
+    callback=_switched_on,
+    default="",
+    metavar="NAME=true,...",
+    help="Features of Kubernetes that are off by default. WorkloadWithJob: the pods of an Indexed Job that"
+    " all run at the same time get a PodGroup, so that they start together.",
+)
 @click.option("--no-controllers", is_flag=True, help="Serve the API alone.")
 @click.option("--no-scheduler", is_flag=True, help="Leave scheduling to another process.")
 @waiting_options
@@ -117,6 +141,7 @@ def up(
     audit_log: Path | None,
     plugins: tuple[str, ...],
     device_guard: bool | None,
+    gates: frozenset[str],
     no_controllers: bool,
     no_scheduler: bool,
     profiles: tuple[str, ...],
@@ -137,6 +162,10 @@ def up(
         raise click.UsageError(
             "--no-controllers serves the API alone, so it cannot be combined with --profile"
         )
+    if no_controllers and gates:
+        raise click.UsageError(
+            "--no-controllers serves the API alone, so it cannot be combined with --feature-gates"
+        )
     if detach:
         _detach(folder_of(data_dir), ephemeral)
         return
@@ -156,7 +185,7 @@ def up(
         raise_file_limit()
         parts = None
         if not no_controllers:
-            parts = _control_plane(no_scheduler, profiles, binding_timeout, pod_max_backoff)
+            parts = _control_plane(no_scheduler, profiles, binding_timeout, pod_max_backoff, gates)
         target = kubeconfig_path.absolute() if kubeconfig_path is not None else None
         options = Options(
             folder,
@@ -179,9 +208,14 @@ def up(
 
 
 def _control_plane(
-    no_scheduler: bool, profiles: tuple[str, ...], binding_timeout: float, pod_max_backoff: float
+    no_scheduler: bool,
+    profiles: tuple[str, ...],
+    binding_timeout: float,
+    pod_max_backoff: float,
+    gates: frozenset[str],
 ) -> ControlPlane:
     from drayman.apiserver.instance.control_plane import ControlPlane
+    from drayman.controllers.features import ControllerFeatures
     from drayman.drivers.profiles import ProfileError, parse_profiles, simulate
     from drayman.scheduler.running import SchedulerOptions
 
@@ -194,7 +228,7 @@ def _control_plane(
         scheduler = SchedulerOptions(
             binding_timeout_s=binding_timeout, longest_backoff_s=pod_max_backoff
         )
-    return ControlPlane(scheduler, hardware)
+    return ControlPlane(scheduler, hardware, ControllerFeatures.from_gates(gates))
 
 
 def _refuse_running(folder: Folder) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
+from drayman.api import codec
 from drayman.api.core import Pod
 from drayman.api.jobs import Job, JobCondition
 from drayman.api.meta import controller_of
+from drayman.api.pod_groups import PodGroup, Workload
 from drayman.api.times import seconds_of
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, NotFoundError
@@ -17,7 +19,7 @@ from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.options import DeleteOptions
 from drayman.cluster.patches import strategic_merge_patch
-from drayman.cluster.resources import JOBS, PODS
+from drayman.cluster.resources import JOBS, POD_GROUPS, PODS, WORKLOADS, JsonObject, Resource
 from drayman.cluster.together import Bundle, write_together
 from drayman.cluster.writes import PatchWrite
 from drayman.controllers.workloads.owning_pods import PodOwner
@@ -26,7 +28,19 @@ from drayman.workloads.jobs.accounting import account
 from drayman.workloads.jobs.census import Census, end_of, is_ours
 from drayman.workloads.jobs.deciding import FAILING, JobDecision, decide
 from drayman.workloads.jobs.failures import BackoffTimes, FailureRow
+from drayman.workloads.jobs.groups import (
+    body_of,
+    group_name,
+    group_of,
+    in_group,
+    is_of,
+    may_begin,
+    wants_group,
+    workload_of,
+)
 from drayman.workloads.jobs.pods import FINALIZER, is_tracked, pod_of
+
+G = TypeVar("G", PodGroup, Workload)
 
 _STRAYS: Final = ""
 """The name, which no job has, under which pods of a namespace that have lost their job are looked at."""
@@ -46,7 +60,10 @@ class JobController(PodOwner[Job]):
         *,
         clock: Clock = time.time,
         backoff: BackoffTimes | None = None,
+        makes_groups: bool = False,
     ) -> None:
+        """With `makes_groups`, the pods of a job that all run at the same time are a group."""
+        self._makes_groups = makes_groups
         self._backoff = backoff or BackoffTimes()
         self._rows: dict[str, FailureRow] = {}
         """Failures in a row by the job's uid. Kept in memory alone: after a restart a job may try again at once."""
@@ -116,10 +133,43 @@ class JobController(PodOwner[Job]):
                 await self._untrack(decision.delete)
             await self.delete_pods(job, decision.delete)
             seeds = self.allowed(job, decision.create, job.spec.template)
-            await self.create_pods(job, [pod_of(job, seed) for seed in seeds])
+            bodies = [pod_of(job, seed) for seed in seeds]
+            if bodies and self._makes_groups and wants_group(job):
+                bodies = await self._grouped(job, bodies)
+            await self.create_pods(job, bodies)
         except ClusterError as error:
             return error
         return None
+
+    async def _grouped(self, job: Job, bodies: list[JsonObject]) -> list[JsonObject]:
+        """The pods of a job, in the group of the job. A job that was begun without one goes on without."""
+        group = await self._existing(POD_GROUPS, job)
+        if group is None:
+            if not may_begin(job, self.holdings.of(job.metadata.uid)):
+                return bodies
+            if await self._existing(WORKLOADS, job) is None:
+                await self._make(WORKLOADS, job, workload_of(job))
+            group = await self._make(POD_GROUPS, job, group_of(job))
+        return [in_group(body, group.metadata.name) for body in bodies]
+
+    async def _existing(self, resource: Resource[G], job: Job) -> G | None:
+        """What was made for a job, by this process or the one before it. If something else has its name, making it is refused."""
+        try:
+            found = await self.client.get(resource, group_name(job), job.metadata.namespace)
+        except NotFoundError:
+            return None
+        return found if is_of(found, job) else None
+
+    async def _make(self, resource: Resource[G], job: Job, value: G) -> G:
+        try:
+            made = await self.client.create(resource.as_values(), body_of(value))
+        except ClusterError as error:
+            note = f"Error creating {resource.kind}: {error}"
+            self.record(job, "Warning", "FailedCreate", note)
+            raise
+        note = f"Created {resource.kind} {value.metadata.name}"
+        self.record(job, "Normal", f"{resource.kind}Created", note)
+        return codec.convert(type(value), made)
 
     async def _clean_up(self, key: Key, job: Job, end: JobCondition) -> None:
         """What is left to do for a job that has ended: free its pods, and remove it when its time is up."""

@@ -30,6 +30,8 @@ from drayman.placement.gangs.statements import Statements
 
 OF_OWNERS: Final = own.STATED | kai.STATED
 """The annotations of a Job that count for its pods."""
+STATING_GANGS: Final = OF_OWNERS | kueue.STATED | {kai.POD_GROUP}
+"""All annotations of pods that say something about gangs."""
 _STATING: Final = own.STATING | kai.STATING
 
 

@@ -8,6 +8,7 @@ from typing import Final
 from drayman.api.core import Pod
 from drayman.api.jobs import Job
 from drayman.api.struct import Json
+from drayman.workloads.jobs.groups import stated_for_pods
 from drayman.workloads.pod_bodies import pod_body
 
 FINALIZER: Final = "batch.kubernetes.io/job-tracking"
@@ -57,6 +58,8 @@ def pod_of(job: Job, seed: Seed) -> dict[str, Json]:
     pod = pod_body(job, job.spec.template, generate_name=prefix)
     metadata, spec = pod["metadata"], pod["spec"]
     metadata["finalizers"] = [*metadata.get("finalizers", ()), FINALIZER]
+    if job.metadata.annotations:
+        metadata["annotations"] = stated_for_pods(job) | metadata["annotations"]
     if seed.index is not None:
         metadata["annotations"][INDEX] = metadata["labels"][INDEX] = str(seed.index)
         spec["hostname"] = f"{name}-{seed.index}"

@@ -41,6 +41,11 @@ UNCONSTRAINED: Final = "kueue.x-k8s.io/podset-unconstrained-topology"
 SLICE_LEVEL: Final = "kueue.x-k8s.io/podset-slice-required-topology"
 SLICE_SIZE: Final = "kueue.x-k8s.io/podset-slice-size"
 SLICE_LAYERS: Final = "kueue.x-k8s.io/podset-slice-required-topology-constraints"
+STATED: Final = frozenset(
+    {TOTAL, FAST_ADMISSION, INDEX_LABEL, ROLE, TOGETHER, REQUIRED, PREFERRED, UNCONSTRAINED}
+    | {SLICE_LEVEL, SLICE_SIZE, SLICE_LAYERS}
+)
+"""The annotations that count."""
 _MOST_LAYERS: Final = 3
 _SOURCES: Final = {
     "least": TOTAL,
