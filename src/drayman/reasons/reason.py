@@ -61,9 +61,11 @@ class Reason(Enum):
     CAPACITY_IN_USE = "CapacityInUse", Outlook.NOT_NOW  # of devices that are shared
     COUNTERS_IN_USE = "CountersInUse", Outlook.NOT_NOW  # of devices that are partitioned
     VOLUME_IN_USE = "VolumeInUse", Outlook.NOT_NOW  # one that a single pod may use
+    GANG_TOO_LARGE = "GangTooLarge", Outlook.NOT_NOW  # for what is free
 
     # Enough is free, in the wrong places.
     FRAGMENTED = "Fragmented", Outlook.NOT_HERE  # over several nodes
+    GANG_SCATTERED = "GangScattered", Outlook.NOT_HERE  # over domains of the level that it requires
     MISALIGNED = "Misaligned", Outlook.NOT_HERE  # on one node, against the constraints
     REQUESTS_COMPETE = "RequestsCompete", Outlook.NOT_HERE  # for the same devices
     CLAIM_ELSEWHERE = "ClaimElsewhere", Outlook.NOT_HERE  # has its devices where the pod cannot run

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable
-from typing import Final
+from typing import Final, TypeAlias
 
 from drayman.allocator import Policy
+from drayman.api.core import Pod
 from drayman.inventory.allowance import PART, UnfinishedError
 from drayman.placement.decision.deciding import Decider, Round
-from drayman.placement.decision.outcomes import NoNode, Unfinished
+from drayman.placement.decision.outcomes import NoNode, NoPlacement, Unfinished
 from drayman.placement.decision.placements import Placement, together
+from drayman.placement.demand import Demand
 from drayman.placement.domains.copies import CopyCounts
 from drayman.placement.domains.following import Domains
 from drayman.placement.fit import FITS, Cause, Verdict
@@ -22,8 +24,11 @@ from drayman.placement.joint.gangs import (
     NoRoom,
     Starting,
 )
+from drayman.placement.joint.places import Nearest
 from drayman.placement.placing import NotFound
 from drayman.placement.wake import Wake
+from drayman.reasons.gangs import flawed, incomplete, too_large, unready
+from drayman.reasons.reason import Headline
 from drayman.scheduler.queue import Queue, QueuedUnit
 
 MEMBERS_PER_PART: Final = 8
@@ -35,6 +40,10 @@ AGAIN_S: Final = 10.0
 _ELSEWHERE: Final = Verdict.refusal(
     Cause.NODE_AFFINITY, "node(s) were not in the domain with the most room for the gang"
 )
+
+
+DescribeLack: TypeAlias = Callable[[Pod, NoPlacement], Headline | None]
+"""Says what a pod waits for before nodes are looked at; None if that is not worth a word."""
 
 
 class GangCycle:
@@ -73,19 +82,35 @@ class GangCycle:
         placed = [round_.place(seat.demand, seat.found) for seat in starting.seats]
         return together(placed, entry.key) if starting.as_one else placed
 
-    def explain(self, entry: QueuedUnit, now: float, describe: Callable[[NoNode], str]) -> str:
+    def incomplete(self, outcome: Incomplete, describe_lack: DescribeLack) -> str:
+        """Why a gang waits that lacks members."""
+        if outcome.unready is None:
+            return str(incomplete(outcome.gang, outcome.lack))
+        pod, why = outcome.unready
+        reason = describe_lack(pod, why)
+        if reason is None:
+            return str(incomplete(outcome.gang, outcome.lack))
+        return str(unready(outcome.gang, outcome.lack, pod.metadata.name, reason))
+
+    def explain(
+        self,
+        entry: QueuedUnit,
+        now: float,
+        describe: Callable[[NoNode], str],
+        describe_lack: DescribeLack,
+    ) -> str:
         """Why a gang waits, by the cluster as it is now."""
         round_ = self._decider.round(now)
         if entry.gang is None or not entry.pods:
             return "The pods of the gang are about to be tried again."
         gang = self._state.gangs.gang(entry.gang)
         if not isinstance(gang, Gang):
-            return f"{gang or 'The gang has changed'}."
+            return str(flawed(gang)) if gang is not None else "The gang has changed."
         decider = self._new(round_)
         outcome = decider.decide(gang, tuple(entry.pods.values()))
         match outcome:
             case Incomplete():
-                return incomplete(outcome)
+                return self.incomplete(outcome, describe_lack)
             case NoRoom():
                 return self._no_room(round_, decider, outcome, describe)
             case Starting():
@@ -129,19 +154,27 @@ class GangCycle:
         nearest = decider.nearest(refused)
         seated = {seat.demand.needs.uid for seat in nearest.seats}
         rest = next((d for d in refused.demands if d.needs.uid not in seated), None)
-        where = f" in {nearest.place}" if nearest.place else ""
-        text = f"{refused.gang.key}: {len(seated)} of {refused.needed} members fit at once{where}."
-        if rest is None:
-            return text
+        next_one = "" if rest is None else self._refusal(round_, decider, nearest, rest, describe)
+        return str(too_large(refused.gang, len(seated), refused.needed, nearest.place, next_one))
+
+    def _refusal(
+        self,
+        round_: Round,
+        decider: GangDecider,
+        nearest: Nearest,
+        rest: Demand,
+        describe: Callable[[NoNode], str],
+    ) -> str:
+        """Why one more member does not fit beside those that do."""
         with self._state.trial():
             for seat in nearest.seats:
                 decider.seating.take(seat)
             placer = round_.placer(rest)
             here = {n.facts.name: placer.verdict_on(rest, n) for n in nearest.nodes}
             if not here or FITS in here.values():
-                return text  # it is not nodes that refuse it
+                return ""  # it is not nodes that refuse it
             verdicts = dict.fromkeys(self._state.nodes, _ELSEWHERE) | here
-            return f"{text} The next one: {describe(NoNode(rest, NotFound(verdicts)))}"
+            return describe(NoNode(rest, NotFound(verdicts)))
 
     def _new(self, round_: Round) -> GangDecider:
         return GangDecider(round_, self._domains, self._counts, self._policy)
@@ -152,12 +185,3 @@ class GangCycle:
             if isinstance(found, Flaw):
                 return found
         return None
-
-
-def incomplete(outcome: Incomplete) -> str:
-    """Why a gang that lacks members waits."""
-    lack = outcome.lack
-    what = "complete subgroups" if lack.counts_subgroups else "members"
-    whose = f"{outcome.gang.key}, subgroup {lack.subgroup}" if lack.subgroup else outcome.gang.key
-    ready = " that are ready to start" if outcome.unready is not None else ""
-    return f"{whose} has {lack.has} of {lack.needs} {what} that it needs{ready}."

@@ -126,7 +126,9 @@ class Scheduler:
         self._tasks: set[asyncio.Task[None]] = set()
         self._aside: set[asyncio.Task[None]] = set()
         self._working_out = asyncio.Lock()
-        self._patient: set[str] = set()  # keys of gangs whose members may still be given claims here
+        self._patient: set[str] = (
+            set()
+        )  # keys of gangs whose members may still be given claims here
         self._is_following = False
         self.queue = Queue(
             first_backoff_s=self._options.first_backoff_s,

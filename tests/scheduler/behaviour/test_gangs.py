@@ -52,7 +52,9 @@ async def test_no_member_starts_before_all_that_are_needed_fit(cluster: Cluster)
         await prepare(stage, "gpu-0", "gpu-1")
         await make_gang(stage, 3)
         await start(stage, "p", "q", "r")
-        await stage.refused("p", "pod group default/g: 2 of 3 members fit at once", "in use")
+        await stage.refused(
+            "p", "GangTooLarge (not now): Pod group default/g: 2 of 3 pods fit at once", "in use"
+        )
         await group_says(stage, "False")
         assert set((await nodes_of(stage)).values()) == {""}
         # What they could have had is there for others.
@@ -68,9 +70,9 @@ async def test_members_that_do_not_exist_yet_are_waited_for(cluster: Cluster) ->
     async with cluster() as stage:
         await prepare(stage, "gpu-0", "gpu-1", "gpu-2")
         await start(stage, "p", "q")
-        await stage.refused("p", "pod group default/g does not exist")
+        await stage.refused("p", "Pod group default/g does not exist")
         await make_gang(stage, 3)
-        await stage.refused("p", "pod group default/g has 2 of 3 members that it needs")
+        await stage.refused("p", "Pod group default/g has 2 of the 3 pods that start together")
         await start(stage, "r")
         await stage.bound("p", "q", "r")
 
@@ -84,7 +86,7 @@ async def test_of_two_gangs_with_room_for_one_one_starts(cluster: Cluster) -> No
             await start(stage, f"g{number}", gang="g")
             await start(stage, f"h{number}", gang="h")
         await stage.bound("g0", "g1", "g2")
-        await stage.refused("h0", "1 of 3 members fit at once")
+        await stage.refused("h0", "1 of 3 pods fit at once")
         for number in range(3):
             await stage.remove(POD_VALUES, f"g{number}")
         await stage.bound("h0", "h1", "h2")
@@ -112,7 +114,7 @@ async def test_a_gang_stays_in_the_domain_of_its_first_members(cluster: Cluster)
         await start(stage, "p", "q")
         assert await stage.bound("p", "q") == "node-bb"
         await start(stage, "r")
-        await stage.refused("r", "0 of 1 members fit at once", "rack b")
+        await stage.refused("r", "0 of 1 pod fit at once", "rack b")
         await stage.keeps_waiting("r")
 
 
@@ -126,7 +128,7 @@ async def test_a_gang_by_annotation(cluster: Cluster) -> None:
             metadata = {"name": name, "annotations": said}
             await stage.create(POD_VALUES, {"metadata": metadata, "spec": spec})
             if name == "p":
-                await stage.refused("p", "gang default/train has 1 of 2 members")
+                await stage.refused("p", "Gang default/train has 1 of the 2 pods")
         await stage.bound("p", "q")
 
 

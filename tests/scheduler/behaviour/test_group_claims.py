@@ -100,7 +100,7 @@ async def test_a_pod_with_claims_waits_for_its_group(cluster: Cluster) -> None:
         await stage.node("node-a", "gpu-0")
         await stage.make_claim("c")
         await stage.start_pod("p", "c", **IN_GROUP)
-        await stage.refused("p", "pod group default/g does not exist")
+        await stage.refused("p", "Pod group default/g does not exist")
         group = await make_group(stage, by_name("c"))
         await stage.bound("p")
         assert is_reserved_once(await stage.allocated("c"), group)

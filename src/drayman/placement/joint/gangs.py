@@ -44,8 +44,8 @@ class Incomplete(Struct, frozen=True):
 
     gang: Gang
     lack: Shortfall
-    unready: NoPlacement | None = None
-    """What one of them waits for, if they exist."""
+    unready: tuple[Pod, NoPlacement] | None = None
+    """One of them that exists, and what it waits for."""
 
 
 class NoRoom(Struct, frozen=True, eq=False):
@@ -92,13 +92,13 @@ class GangDecider:
             }
         )
         ready: list[Ready] = []
-        unready: NoPlacement | None = None
+        unready: tuple[Pod, NoPlacement] | None = None
         for member in members:
             demand = self._round.readied(member.pod)
             if isinstance(demand, Demand):
                 ready.append(Ready(member, demand))
             else:
-                unready = unready or demand
+                unready = unready or (member.pod, demand)
         has = self._running(gang)
         lack = shortfall(gang, has + Counter(each.part for each in ready))
         if lack is not None:
