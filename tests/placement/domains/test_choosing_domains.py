@@ -34,6 +34,16 @@ CASES: dict[str, tuple[Rooms, Request, tuple[str, ...]]] = {
         Request((4,), RACK),
         ("r2-n1", "r2-n2"),
     ),
+    "the node in the fuller rack, of nodes that are alike": (
+        racks([2, 2], [1, 2]),
+        Request((2,)),
+        ("r2-n2",),
+    ),
+    "the node in the fuller rack before the tighter node, if racks are what is asked for": (
+        racks([2, 4], [3, 1]),
+        Request((2,), RACK),
+        ("r2-n1",),
+    ),
     "the fewest racks": (
         racks([2, 2], [2, 2], [1, 1], [3]),
         Request((7,)),

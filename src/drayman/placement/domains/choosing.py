@@ -1,8 +1,8 @@
 """Where a gang could go, best first.
 
-Better is: a domain of a finer level that holds all of it; then less spread inside it (`selecting`); then less room left over, so that
-large domains stay whole; then the stable order of names. Nothing wider than the required level is considered, and nodes without a value
-for that are left out.
+Better is: a domain of a finer level that holds all of it; then less spread inside it (`selecting`); then less room left over in it and
+around it, so that large domains stay whole; then the stable order of names. Nothing wider than the required level is considered, and
+nodes without a value for that are left out.
 
 A candidate is what counting finds (`rooms`), and counts are never too low. So if there is no candidate, the gang does not fit. If there
 is one, it is tried: the search for nodes and devices has the last word, and asks for the next candidate. Each is worked out when it is
@@ -145,19 +145,19 @@ class Choice:
 
         What is offered is noted.
         """
-        queue: list[tuple[tuple[int, ...], int, Path, Selection | None]] = []
+        queue: list[tuple[tuple[int, ...], tuple[int, ...], Path, Selection | None]] = []
         for home in homes:
             bound = self._bound(home)
             if bound is not None:
-                queue.append((bound, self._left_over(home), home, None))
+                queue.append((bound, self._tightness(home), home, None))
         heapify(queue)
         while queue:
-            _, left_over, home, selection = heappop(queue)
+            _, tightness, home, selection = heappop(queue)
             if selection is None:
                 # Only now does it matter how well it does: others may not come before it any more.
                 selection = self._select(home)
                 if selection is not None and not _is_in_one(home, selection):
-                    heappush(queue, (selection.spread, left_over, home, selection))
+                    heappush(queue, (selection.spread, tightness, home, selection))
                 continue
             nodes = [node for path in selection.chosen for node in self._useful(path)]
             offered[home] = tuple(nodes)
@@ -165,7 +165,7 @@ class Choice:
 
     def _whole(self, homes: list[Path], offered: dict[Path, tuple[str, ...]]) -> Iterator[_Offer]:
         """The domains with all their nodes, unless those were offered before."""
-        for home in sorted(homes, key=lambda path: (self._left_over(path), path)):
+        for home in sorted(homes, key=lambda path: (self._tightness(path), path)):
             children = [c for c in self._tree.children(home) if any(self._rooms.of(c))]
             if not children or (len(children) == 1 and children[0][-1]):
                 continue
@@ -213,8 +213,17 @@ class Choice:
             return Candidate(home, nodes, assigned=assigned)
         return Candidate(home, nodes, selection.spread, assigned, selection.is_best)
 
-    def _left_over(self, home: Path) -> int:
-        return self._rooms.of(home)[0] - self._request.need[0]
+    def _tightness(self, home: Path) -> tuple[int, ...]:
+        """What is left over in a domain, and in those around it, the nearest first.
+
+        The level that the gang asks for comes before all others: whole domains of that are what gangs like it will need.
+        """
+        request = self._request
+        asked = request.required if request.preferred is None else request.preferred
+        lengths = list(range(len(home), 0, -1))
+        if asked is not None and asked < len(home):
+            lengths.insert(0, asked + 1)
+        return tuple([self._rooms.of(home[:length])[0] - request.need[0] for length in lengths])
 
 
 def choose(rooms: Rooms, request: Request, *, max_steps: int = CHOOSE_STEPS) -> Choice:
