@@ -7,8 +7,7 @@ together by the joint search, those with the fewest nodes to choose from first.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -18,7 +17,7 @@ from drayman.placement.decision.deciding import Round
 from drayman.placement.demand import Demand
 from drayman.placement.domains.assigning import Part
 from drayman.placement.domains.choosing import Candidate, Request, choose
-from drayman.placement.domains.copies import CopiesWanted, CopyCounts
+from drayman.placement.domains.copies import CopyCounts, kinds_of
 from drayman.placement.domains.following import Domains
 from drayman.placement.domains.rooms import Amounts, Wanted, rooms
 from drayman.placement.domains.tree import DomainTree
@@ -71,14 +70,12 @@ class Places:
         self._gang = gang
         self._chosen = chosen
         self.gave_up = False
-        self._kinds: dict[Hashable, int] = {}
-        """The number of each kind of pods."""
-        by_kind: dict[Hashable, list[Demand]] = {}
-        for each in chosen.members:
-            by_kind.setdefault(each.demand.key, []).append(each.demand)
-        self._kinds = {key: number for number, key in enumerate(by_kind)}
-        shared = _shared_claims([each.demand for each in chosen.members])
-        self._wanted = Wanted.of([CopiesWanted(of[0], len(of), shared) for of in by_kind.values()])
+        demands = [each.demand for each in chosen.members]
+        kinds, kind_of_each = kinds_of(demands, _shared_claims(demands))
+        self._wanted = Wanted.of(kinds)
+        self._kind_of = {
+            demand.needs.uid: kind for demand, kind in zip(demands, kind_of_each, strict=True)
+        }
         self._pins = placed_members(ground.state, gang)
 
     def search(self) -> Seats | None:
@@ -93,7 +90,10 @@ class Places:
         held = rooms(self._state, tree, self._ground.counts, self._wanted)
         choice = choose(held, request)
         best: Seats | None = None
-        for candidate in islice(choice, MOST_CANDIDATES):
+        for number, candidate in enumerate(choice):
+            if number == MOST_CANDIDATES:
+                self.gave_up = True
+                break
             seats = self._arranged(tree, candidate)
             if seats is not None and (best is None or len(seats) > len(best)):
                 best = seats
@@ -139,7 +139,7 @@ class Places:
     def _request(self, tree: DomainTree) -> Request:
         """Raises KeyError."""
         required, preferred = _levels(tree, self._gang.wish)
-        pinned = () if required is None else tuple(self._pinned(tree, lambda _: True))
+        pinned = tuple(self._pinned(tree, lambda _: True))
         return Request(
             self._need(self._chosen.members, self._chosen.needed),
             required,
@@ -160,7 +160,7 @@ class Places:
                 continue
             least = sum(self._chosen.least_of(each) for each in {m.part for m in members})
             pins = self._pinned(tree, lambda m, inside=inside: m.membership.subgroup in inside)  # type: ignore[misc]
-            pinned = tuple(pins) if required is not None else ()
+            pinned = tuple(pins)
             yield Part(
                 part.name, self._need(members, least), required, preferred, within, pinned=pinned
             )
@@ -206,9 +206,9 @@ class Places:
     def _need(self, members: Sequence[Ready], least: int) -> Amounts:
         """What members need at least if so many of them start."""
         spare = len(members) - least
-        numbers = [0] * len(self._kinds)
+        numbers = [0] * len(self._wanted.kinds)
         for each in members:
-            numbers[self._kinds[each.demand.key]] += 1
+            numbers[self._kind_of[each.demand.needs.uid]] += 1
         return self._wanted.need_of([max(0, number - spare) for number in numbers])
 
     def _pinned(self, tree: DomainTree, concerns: Callable[[Member], bool]) -> Iterator[Path]:
@@ -295,8 +295,8 @@ def _slice_name(part: str, size: int, first: int) -> str:
 def _levels(tree: DomainTree, wish: Wish) -> tuple[int | None, int | None]:
     """The positions of the levels that are required and preferred. Raises KeyError."""
     hierarchy = tree.hierarchy
-    required = None if wish.required is None else hierarchy.index(wish.required)
-    return required, None if wish.preferred is None else hierarchy.index(wish.preferred)
+    required = None if wish.required is None else hierarchy.position(wish.required)
+    return required, None if wish.preferred is None else hierarchy.position(wish.preferred)
 
 
 def _below(gang: Gang, name: str) -> Iterator[str]:
