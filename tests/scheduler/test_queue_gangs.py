@@ -83,6 +83,18 @@ def test_gangs_of_one_shape_sleep_together() -> None:
     assert second.gang == other
 
 
+def test_a_nap_ends_at_its_time_and_not_before() -> None:
+    queue = queue_of("a")
+    (entry,) = queue.take(1, 0.0)
+    queue.sleep(entry, "shape", Wake.DEVICES)
+    queue.wake(Wake.DEVICES)
+    (entry,) = queue.take(1, 0.0)
+    queue.nap(entry, 5.0)
+    assert queue.take(1, 4.0) == []
+    assert queue.next_due() == 5.0
+    assert queue.take(1, 5.0) == [entry]
+
+
 def test_a_pod_that_leaves_its_gang_is_on_its_own() -> None:
     queue = queue_of("a", "b")
     queue.add(pod("a"))
