@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from security.realm import TEAM, realm, rule
+from security.realm import TEAM, TEAM_RBAC, realm, rule
 
 from drayman.apiserver.security.audit import AuditLog
 
@@ -58,6 +59,42 @@ async def test_a_refused_impersonation_names_the_sender_alone(tmp_path: Path) ->
     (line,) = map(json.loads, path.read_text().splitlines())
     assert line["user"]["username"] == "system:anonymous"
     assert "impersonatedUser" not in line
+
+
+async def test_a_refusal_says_what_it_is_about(tmp_path: Path) -> None:
+    """Verb and object in the terms of Kubernetes, as for requests that are carried out, in the log and in the metrics."""
+    path = tmp_path / "audit.log"
+    async with realm() as here:
+        log = AuditLog(path, here.server.metrics.audit_errors)
+        here.server.observers.append(log)
+        role = {"metadata": {"name": "more"}, "rules": [rule("secrets", "get")]}
+        assert (await here.by("jane", "POST", f"{TEAM_RBAC}/roles", role)).status == 403
+        assert (await here.by("jane", "GET", f"{TEAM}/secrets")).status == 403
+        assert (await here.send("GET", f"{TEAM}/secrets/none")).status == 404
+        log.close()
+        metrics = here.server.metrics.answer().body.decode()
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [(line["verb"], line["objectRef"]["resource"]) for line in lines] == [
+        ("create", "roles"),
+        ("list", "secrets"),
+        ("get", "secrets"),
+    ]
+    assert 'code="403",group="rbac.authorization.k8s.io",resource="roles"' in metrics
+
+
+async def test_a_request_about_no_resource_has_no_object(tmp_path: Path) -> None:
+    """And its times are those of Kubernetes' audit events: to the microsecond, the arrival first."""
+    path = tmp_path / "audit.log"
+    async with realm() as here:
+        log = AuditLog(path, here.server.metrics.audit_errors)
+        here.server.observers.append(log)
+        await here.send("GET", "/version")
+        log.close()
+    (line,) = map(json.loads, path.read_text().splitlines())
+    assert "objectRef" not in line
+    times = [line["requestReceivedTimestamp"], line["stageTimestamp"]]
+    assert times == sorted(times)
+    assert all(re.fullmatch(r".{10}T.{8}\.\d{6}Z", each) for each in times)
 
 
 @contextmanager
