@@ -65,7 +65,7 @@ Examples:
     "kubeconfig_path",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Where to write the kubeconfig. Default: kubeconfig in the data directory.",
+    help="Where to write the kubeconfig; other entries of an existing file are kept. Default: kubeconfig in the data directory.",
 )
 @click.option(
     "--expose",
