@@ -7,7 +7,7 @@ import signal
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -69,8 +69,8 @@ def status(data_dir: Path | None, output: str) -> None:
     folder = folder_of(data_dir)
     record = folder.running()
     if output != "text":
-        found = asdict(record) if record is not None else {}
-        print_data({"running": record is not None, "dataDir": str(folder.path), **found}, output)
+        data = {"running": record is not None, "dataDir": str(folder.path)}
+        print_data({**data, **(_data(record) if record is not None else {})}, output)
         raise SystemExit(0 if record is not None else 1)
     record = _running(folder)
     to_stdout(f"cluster         {EMBEDDED} ({record.url})")
@@ -111,3 +111,9 @@ def kubeconfig(data_dir: Path | None, only_path: bool) -> None:
         print_verbatim(Path(record.kubeconfig).read_text(), nl=False)
     except OSError as error:
         raise UserError(f"{record.kubeconfig}: {error.strerror}") from error
+
+
+def _data(record: Record) -> dict[str, Any]:
+    data = asdict(record)
+    names = data.pop("scheduler_names")
+    return {**data, "schedulerNames": names.split(",") if names else []}
