@@ -20,7 +20,7 @@ from drayman.cli.connecting import (
 )
 from drayman.cli.errors import UserError
 from drayman.cli.options import waiting_options
-from drayman.cli.output import print_verbatim, say, to_stderr
+from drayman.cli.output import date_log_lines, print_verbatim, say, to_stderr
 from drayman.placement.schedulers import OWN_SCHEDULER
 from drayman.questions.which_cluster import folder_of
 
@@ -107,6 +107,7 @@ def scheduler(
         longest_backoff_s=pod_max_backoff,
     )
     connection = where.connection()
+    date_log_lines()
     with in_words(connection):
         warning = "" if leader_elect else _rival(where, connection, names)
         asyncio.run(_run(connection, options, leader_elect, warning))
