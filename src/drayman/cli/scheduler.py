@@ -35,7 +35,7 @@ _EPILOG: Final = """\b
 Examples:
   drayman scheduler                      the cluster of KUBECONFIG
   drayman scheduler --kubeconfig prod.yaml --scheduler-name drayman
-  drayman scheduler --scheduler-name other  pods with that schedulerName
+  drayman scheduler --scheduler-name other   pods that name it
   drayman scheduler --no-leader-elect    the only scheduler there is
   drayman scheduler --print-rbac | kubectl apply -f -
 """

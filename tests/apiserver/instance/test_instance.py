@@ -150,7 +150,9 @@ async def test_a_file_that_is_not_a_kubeconfig_is_left_alone(
     sentence = await refusal(replace(options, kubeconfig=path))
     assert str(path) in sentence
     assert why in sentence
-    assert sentence.endswith("; remove it, or name another with --kubeconfig")
+    assert sentence.endswith(
+        "; it was left alone: name another file with --kubeconfig, or move it away"
+    )
     assert path.read_text() == content
 
 

@@ -177,7 +177,8 @@ def _write_kubeconfig(path: Path, url: str, access: Access) -> None:
         before = read_members(path) if path.exists() else {}
         write_private(path, kubeconfig(url, access.files.authority_pem, access.token, before))
     except ConfigurationError as error:
-        raise InstanceError(f"{error}; remove it, or name another with --kubeconfig") from error
+        text = f"{error}; it was left alone: name another file with --kubeconfig, or move it away"
+        raise InstanceError(text) from error
     except OSError as error:
         raise InstanceError(f"cannot write {path}: {reason(error)}") from error
 

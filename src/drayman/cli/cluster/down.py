@@ -7,6 +7,7 @@ import signal
 import time
 from dataclasses import asdict
 from pathlib import Path
+from shlex import quote
 from typing import Any, Final
 
 import click
@@ -25,7 +26,8 @@ _POLL_S: Final = 0.05
 def _running(folder: Folder) -> Record:
     record = folder.running()
     if record is None:
-        raise UserError(f"nothing runs on {folder.path}; start it with: drayman up")
+        where = "" if folder == folder_of(None) else f" --data-dir {quote(str(folder.path))}"
+        raise UserError(f"nothing runs on {folder.path}; start it with: drayman up{where}")
     return record
 
 
