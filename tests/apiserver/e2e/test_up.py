@@ -279,7 +279,7 @@ def test_in_the_background_and_back(data: Path) -> None:
     assert ended.returncode == 0
     stopped = f"stopped process {status['pid']}, which served {url}"
     assert ended.stdout.splitlines() == [stopped, f"state kept in {data}"]
-    nothing = f"nothing runs on {data}; start it with: drayman up"
+    nothing = f"nothing runs on {data}; start it with: drayman up --data-dir {data}"
     for command in ("status", "kubeconfig", "down"):
         assert refusal(command, *where) == nothing
     status_now = drayman("status", "-o", "json", *where)

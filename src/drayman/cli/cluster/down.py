@@ -13,6 +13,7 @@ from typing import Any, Final
 import click
 
 from drayman.apiserver.instance.folder import Folder, Record, is_alive
+from drayman.cli.cluster.health import problem
 from drayman.cli.connecting import Where
 from drayman.cli.errors import UserError, in_options
 from drayman.cli.options import SECONDS, data_dir_option
@@ -67,12 +68,13 @@ def down(data_dir: Path | None, timeout: float) -> None:
 @data_dir_option
 @click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text")
 def status(data_dir: Path | None, output: str) -> None:
-    """Say whether a cluster runs on a data directory, and where. Exit status 1 if none does."""
+    """Say whether a cluster runs on a data directory, where, and whether it is well. Exit status 1 if none does."""
     folder = folder_of(data_dir)
     record = folder.running()
+    wrong = "" if record is None else _wrong(folder, record)
     if output != "text":
         data = {"running": record is not None, "dataDir": str(folder.path)}
-        print_data({**data, **(_data(record) if record is not None else {})}, output)
+        print_data({**data, **(_data(record, wrong) if record is not None else {})}, output)
         raise SystemExit(0 if record is not None else 1)
     record = _running(folder)
     to_stdout(f"cluster         {EMBEDDED} ({record.url})")
@@ -81,8 +83,16 @@ def status(data_dir: Path | None, output: str) -> None:
     to_stdout(f"kubeconfig      {record.kubeconfig}")
     if record.scheduler:
         to_stdout(f"scheduler       {record.scheduler}")
-    to_stdout(f"ready           {'yes' if record.ready else f'not yet: {record.progress}'}")
+    to_stdout(f"ready           {wrong or 'yes'}")
     _note_other_cluster(record)
+
+
+def _wrong(folder: Folder, record: Record) -> str:
+    """Why the cluster is not ready; empty if it is."""
+    if not record.ready:
+        return f"not yet: {record.progress}"
+    found = problem(record.url, folder.certificates / "ca.crt")
+    return f"no: {found}" if found else ""
 
 
 def _note_other_cluster(record: Record) -> None:
@@ -115,7 +125,7 @@ def kubeconfig(data_dir: Path | None, only_path: bool) -> None:
         raise UserError(f"{record.kubeconfig}: {error.strerror}") from error
 
 
-def _data(record: Record) -> dict[str, Any]:
-    data = asdict(record)
+def _data(record: Record, wrong: str) -> dict[str, Any]:
+    data = asdict(record) | {"ready": not wrong, "problem": wrong.partition(": ")[2]}
     names = data.pop("scheduler_names")
     return {**data, "schedulerNames": names.split(",") if names else []}
