@@ -159,6 +159,8 @@ def test_a_second_scheduler_for_the_same_pods_that_elects_no_leader_warns(data: 
         assert said(alone, "--scheduler-name", "other") == "stopped\n"
     with running(data / "kubeconfig", "--data-dir", data, "--no-scheduler"):
         assert said(alone) == "stopped\n"
+        said_of_it = drayman("status", "--data-dir", data).stdout
+        assert "scheduler       none in this process: pods wait for another" in said_of_it
 
 
 def test_a_start_that_is_refused_leaves_no_new_directory(data: Path, taken: int) -> None:

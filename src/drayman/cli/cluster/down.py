@@ -83,6 +83,8 @@ def status(data_dir: Path | None, output: str) -> None:
     to_stdout(f"kubeconfig      {record.kubeconfig}")
     if record.scheduler:
         to_stdout(f"scheduler       {record.scheduler}")
+    elif not record.scheduler_names:
+        to_stdout("scheduler       none in this process: pods wait for another")
     to_stdout(f"ready           {wrong or 'yes'}")
     _note_other_cluster(record)
 
