@@ -74,12 +74,27 @@ async def test_a_refusal_says_what_it_is_about(tmp_path: Path) -> None:
         log.close()
         metrics = here.server.metrics.answer().body.decode()
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [(line["verb"], line["objectRef"]["resource"]) for line in lines] == [
-        ("create", "roles"),
-        ("list", "secrets"),
-        ("get", "secrets"),
+    found = [(line["verb"], line["objectRef"]) for line in lines]
+    assert [(verb, about["resource"], about.get("name")) for verb, about in found] == [
+        ("create", "roles", None),  # refused before its body was read
+        ("list", "secrets", None),
+        ("get", "secrets", "none"),
     ]
     assert 'code="403",group="rbac.authorization.k8s.io",resource="roles"' in metrics
+
+
+async def test_a_creation_names_its_object(tmp_path: Path) -> None:
+    """Also one that is refused for what it says; a name that no object can have is left out."""
+    path = tmp_path / "audit.log"
+    async with realm() as here:
+        log = AuditLog(path, here.server.metrics.audit_errors)
+        here.server.observers.append(log)
+        for name, status in (("m", 201), ("m", 409), ("M", 422), ("m" * 1000, 422)):
+            made = await here.send("POST", f"{TEAM}/configmaps", {"metadata": {"name": name}})
+            assert made.status == status
+        log.close()
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["objectRef"].get("name") for line in lines] == ["m", "m", "M", None]
 
 
 async def test_a_request_about_no_resource_has_no_object(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import logging
 import os
 from datetime import timedelta
 from pathlib import Path
+from typing import Final
 from uuid import uuid4
 
 from prometheus_client import Counter
@@ -19,6 +20,8 @@ from drayman.apiserver.protocol.environment import SystemClock
 from drayman.apiserver.protocol.exchange import Request
 
 log = logging.getLogger(__name__)
+
+_LONGEST_NAME: Final = 253
 
 
 class AuditLog:
@@ -50,7 +53,7 @@ class AuditLog:
             **_impersonation(request),
             "sourceIPs": [request.peer],
             "userAgent": request.header("user-agent"),
-            **_reference(attributes),
+            **_reference(request, attributes),
             "responseStatus": {"code": code},
             "requestReceivedTimestamp": micro_timestamp(now - timedelta(seconds=seconds)),
             "stageTimestamp": micro_timestamp(now),
@@ -98,14 +101,15 @@ def _impersonation(request: Request) -> dict[str, Json]:
     return impersonated
 
 
-def _reference(attributes: Attributes) -> dict[str, Json]:
-    """What the request is about; nothing for one that is not about a resource."""
+def _reference(request: Request, attributes: Attributes) -> dict[str, Json]:
+    """What the request is about; nothing for one that is not about a resource. A new name that is too long for any object is left out."""
     if not attributes.is_resource_request:
         return {}
+    new_name = request.new_name
     members = {
         "resource": attributes.resource,
         "namespace": attributes.namespace,
-        "name": attributes.name,
+        "name": attributes.name or (new_name if len(new_name) <= _LONGEST_NAME else ""),
         "apiGroup": attributes.group,
         "apiVersion": attributes.version,
         "subresource": attributes.subresource,
