@@ -12,20 +12,23 @@ _FAILED: Final = "[-]"
 def problem(url: str, authority: Path) -> str:
     """Why the server at an address is not ready, as `/readyz` says; empty if it is."""
     import ssl
-    from http.client import HTTPException
-    from urllib.error import HTTPError
-    from urllib.request import HTTPSHandler, ProxyHandler, build_opener
+    from contextlib import closing
+    from http.client import HTTPException, HTTPSConnection
+    from urllib.parse import urlsplit
 
+    address = urlsplit(url)
     try:
         trust = ssl.create_default_context(cafile=authority)
-        trust.check_hostname = False  # Whoever has the key of this authority is the server.
-        opener = build_opener(ProxyHandler({}), HTTPSHandler(context=trust))
-        with opener.open(f"{url}/readyz", timeout=WAIT_S):
-            return ""
-    except HTTPError as refusal:
-        return _problems(refusal.read().decode(errors="replace"))
+        trust.check_hostname = False  # The authority signs for this server only.
+        with closing(
+            HTTPSConnection(address.hostname or "", address.port, timeout=WAIT_S, context=trust)
+        ) as connection:
+            connection.request("GET", "/readyz")
+            answer = connection.getresponse()
+            verdict = answer.read().decode(errors="replace")
     except (OSError, HTTPException):
         return "it does not answer"
+    return "" if answer.status == 200 else _problems(verdict)
 
 
 def _problems(verdict: str) -> str:
