@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from drayman.api.formats import label_key_problems, label_value_problems
-from drayman.api.labels import parse_integer
+from drayman.api.integers import parse_integer
 from drayman.api.struct import Json
 from drayman.apiserver.protocol.errors import StatusError, bad_request
 from drayman.apiserver.served.resources import ApiResource
