@@ -67,7 +67,8 @@ async def select(call: Call, items: Sequence[Stored]) -> Sequence[Stored]:
     selector = selector_of(call)
     if selector.is_empty:
         return items
-    breaks, found = Breaks(), []
+    await call.core.selecting.enter()
+    breaks, found = Breaks(turnstile=call.core.selecting), []
     for stored in with_name(selector, items):
         await breaks.between()
         if selector.matches(stored.value):

@@ -83,7 +83,9 @@ class Watch:
         return self.call.core.store.watch(resource, namespace, since=self.since)
 
     async def _initial(self) -> AsyncGenerator[list[WatchEvent], None]:
-        breaks = Breaks()
+        if not self.selector.is_empty:
+            await self.call.core.selecting.enter()
+        breaks = Breaks(turnstile=self.call.core.selecting)
         part: list[WatchEvent] = []
         size = 0
         for stored in self.initial:
