@@ -622,9 +622,9 @@ async def _(a: Attacker) -> None:
     await _preempt(a, 60)
 
 
-@row("preemption by pods with 500 affinity terms")
+@row("preemption by pods with 256 affinity terms")
 async def _(a: Attacker) -> None:
-    rules = [{"key": name, "operator": "NotIn", "values": ["x"]} for name in names(500)]
+    rules = [{"key": name, "operator": "NotIn", "values": ["x"]} for name in names(256)]
     terms = [
         {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchExpressions": [rule]}}
         for rule in rules
