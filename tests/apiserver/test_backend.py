@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from building import CountingIds, Harness, config
 from drayman.apiserver.protocol.errors import StatusError
-from drayman.apiserver.serving.backend import ServerBackend
+from drayman.apiserver.serving.backend import MOST_AT_ONCE, ServerBackend
 from drayman.apiserver.verbs.batch import Batch
 from drayman.cluster.backend import BackendWrite, Target
 from drayman.cluster.embedded import Delete, Key, Put
@@ -105,6 +106,40 @@ async def test_names_made_up_in_a_batch_differ() -> None:
     body: dict[str, Any] = {**config(""), "metadata": {"generateName": "c-"}}
     made = await backend.write_many([BackendWrite("create", CONFIG, body) for _ in range(20)])
     assert len({document.value["metadata"]["name"] for document in made}) == 20
+
+
+async def test_others_have_their_turn_during_a_very_large_batch() -> None:
+    """A write of another client to the same object in such a break refuses the batch."""
+    harness, backend = await backend_with("one")
+    patch = BackendWrite(
+        "patch", CONFIG._replace(name="one"), {"data": {"a": "batch"}}, MERGE_PATCH
+    )
+    made = [BackendWrite("create", CONFIG, config(f"c{n}")) for n in range(3 * MOST_AT_ONCE)]
+    batch = asyncio.create_task(backend.write_many([patch, *made]))
+    await asyncio.sleep(0)
+    assert not batch.done()
+    other = {"data": {"a": "other"}}
+    await backend.patch(CONFIG._replace(name="one"), MERGE_PATCH, other, WriteOptions())
+    with pytest.raises(RefusedError) as refused:
+        await batch
+    assert refused.value.code == 409
+    assert len(harness.store.list("configmaps")) == 1
+
+
+async def test_a_batch_of_ordinary_size_has_no_break() -> None:
+    """So a write that comes after it does not disturb it."""
+    _, backend = await backend_with("one")
+    target = CONFIG._replace(name="one")
+    writes = [
+        BackendWrite("patch", target, {"data": {"a": str(number)}}, MERGE_PATCH)
+        for number in range(MOST_AT_ONCE)
+    ]
+    batch = asyncio.create_task(backend.write_many(writes))
+    await asyncio.sleep(0)
+    await backend.patch(target, MERGE_PATCH, {"data": {"b": "other"}}, WriteOptions())
+    await batch
+    found = await backend.get(target, GetOptions())
+    assert found.value["data"] == {"a": str(MOST_AT_ONCE - 1), "b": "other"}
 
 
 async def test_a_precondition_in_a_batch() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import pytest
@@ -17,8 +17,16 @@ from drayman.inventory.features import Features
 from drayman.placement.demand import Demand, Demands
 from drayman.placement.nodes import NodeState
 from drayman.placement.placing import Found, Placer
-from drayman.placement.preemption import Fits, Occupant, Preemption, Victims
+from drayman.placement.preemption import (
+    Changed,
+    Fits,
+    Occupant,
+    Preemption,
+    Victims,
+    VictimSearch,
+)
 from drayman.placement.state import ClusterState
+from drayman.placement.victims import completed
 from oracle.build import device_class, piece
 from oracle.observed import seen_in
 
@@ -83,15 +91,23 @@ class Crowd:
 
     def victims(self, priority: int, *, cpu: int = 0, devices: int = 0) -> Victims | None:
         """Who goes for a pod of this priority."""
-        return self.search.victims(
-            priority, list(self.state.nodes.values()), self.fits(cpu, devices), self.unused
+        return found_by(
+            self.search.victims(
+                priority, list(self.state.nodes.values()), self.fits(cpu, devices), self.unused
+            )
         )
 
     @property
     def search(self) -> Preemption:
         return Preemption(self.state, self.occupants.__getitem__, self.violating)
 
-    def violating(self, pods: Sequence[Pod]) -> set[str]:
+    @property
+    def pausing(self) -> Preemption:
+        """A search for which a break is always due."""
+        return Preemption(self.state, self.occupants.__getitem__, self.violating, lambda: True)
+
+    def violating(self, pods: Sequence[Pod]) -> Generator[None, None, set[str]]:
+        yield from ()
         return {pod.metadata.uid for pod in pods if pod.metadata.name in self.protected}
 
     def fits(self, cpu: int, devices: int) -> Fits:
@@ -114,6 +130,13 @@ class Crowd:
             for name, node in self.state.nodes.items()
         }
         return sums, seen_in(self.state.ledger)
+
+
+def found_by(search: VictimSearch) -> Victims | None:
+    """The result of a search without breaks."""
+    found = completed(search)
+    assert not isinstance(found, Changed)
+    return found
 
 
 def make_pod(name: str, priority: int, cpu: int, node: str = "", **status: Any) -> Pod:
@@ -230,7 +253,7 @@ def test_nodes_that_cannot_be_better_are_not_looked_at() -> None:
         looked_at.add(node.facts.name)
         return crowd.fits(1, 0)(node)
 
-    found = crowd.search.victims(5, list(crowd.state.nodes.values()), fits)
+    found = found_by(crowd.search.victims(5, list(crowd.state.nodes.values()), fits))
     assert found is not None
     assert looked_at == {found.node}
 
@@ -315,7 +338,7 @@ def test_victims_resolve_what_pods_say_of_each_other(rule: str) -> None:
     crowd.state.set_placed_pod(bystander)
     crowd.occupants["n0"].append(Occupant(bystander, ()))
     wanted = Demands(crowd.state, 600.0).of(social_pod("new", 9, rule), (), 0.0)
-    found = crowd.search.victims(9, [crowd.state.nodes["n0"]], crowd.fits_for(wanted))
+    found = found_by(crowd.search.victims(9, [crowd.state.nodes["n0"]], crowd.fits_for(wanted)))
     assert names(found) == ["other"]
     assert crowd.fits_for(wanted)(crowd.state.nodes["n0"]) is None
 
@@ -389,10 +412,91 @@ def test_the_node_is_the_cheapest_of_all(
     crowd = crowd_of(pods)
     fits = crowd.fits(cpu, devices)
     assume(not any(fits(node) for node in crowd.state.nodes.values()))
-    each = [crowd.search.victims(priority, [node], fits) for node in crowd.state.nodes.values()]
+    each = [
+        found_by(crowd.search.victims(priority, [node], fits))
+        for node in crowd.state.nodes.values()
+    ]
     found = crowd.victims(priority, cpu=cpu, devices=devices)
     cheapest = min((victims.cost for victims in each if victims is not None), default=None)
     assert (None if found is None else found.cost) == cheapest
+
+
+@given(_PODS, st.integers(1, 4), st.integers(0, 4), st.integers(0, 3))
+def test_breaks_change_neither_the_result_nor_the_state(
+    pods: list[_Drawn], priority: int, cpu: int, devices: int
+) -> None:
+    """A search that pauses wherever it can finds what one without breaks finds, and in each break the state is as it was."""
+    crowd = crowd_of(pods)
+    before = crowd.seen()
+    nodes, fits = list(crowd.state.nodes.values()), crowd.fits(cpu, devices)
+    search = crowd.pausing.victims(priority, nodes, fits)
+    while True:
+        try:
+            next(search)
+        except StopIteration as end:
+            found = end.value
+            break
+        assert crowd.seen() == before
+    assert crowd.seen() == before
+    wanted = crowd.victims(priority, cpu=cpu, devices=devices)
+    assert (wanted is None) == (found is None)
+    if wanted is not None:
+        assert (found.node, names(found), found.cost) == (wanted.node, names(wanted), wanted.cost)
+
+
+def test_no_more_than_one_question_is_put_to_a_node_between_two_breaks() -> None:
+    """The question takes long where pods say much about each other."""
+    crowd = Crowd()
+    for number in range(9):
+        crowd.add(f"p{number}", 1)
+    asked = 0
+
+    def fits(node: NodeState) -> Found | None:
+        nonlocal asked
+        asked += 1
+        return crowd.fits(0, 0)(node)
+
+    most, before = 0, 0
+    for _ in crowd.pausing.victims(5, list(crowd.state.nodes.values()), fits):
+        most, before = max(most, asked - before), asked
+    assert asked > 9
+    assert most == 1
+
+
+def test_pods_that_have_gone_during_a_break_are_not_victims() -> None:
+    crowd = Crowd()
+    for name in ("a", "b", "c", "d"):
+        crowd.add(name, 1, cpu=1)
+    search = crowd.pausing.victims(5, list(crowd.state.nodes.values()), crowd.fits(3, 0))
+    for _ in range(3):
+        next(search)
+    crowd.state.remove_pod("a")
+    crowd.occupants["n0"].pop(0)
+    found = found_by(search)
+    assert names(found) == ["c", "d"] or names(found) == ["b", "c", "d"]
+    assert crowd.fits(4, 0)(crowd.state.nodes["n0"]) is None
+
+
+def test_room_that_others_have_taken_during_a_break_is_noticed() -> None:
+    """Then the search has to be repeated."""
+    crowd = Crowd()
+    crowd.add("small", 1, cpu=2)
+    nodes, fits = list(crowd.state.nodes.values()), crowd.fits(4, 0)
+    breaks = sum(1 for _ in crowd.pausing.victims(5, nodes, fits))
+    search = crowd.pausing.victims(5, nodes, fits)
+    for _ in range(breaks):
+        next(search)
+    crowd.add("equal", 5, cpu=2)
+    assert isinstance(completed(search), Changed)
+
+
+def test_a_node_that_has_gone_during_a_break_is_noticed() -> None:
+    crowd = Crowd()
+    crowd.add("small", 1, cpu=2)
+    search = crowd.pausing.victims(5, list(crowd.state.nodes.values()), crowd.fits(4, 0))
+    next(search)
+    crowd.state.remove_node("n0")
+    assert completed(search) is None
 
 
 def _remove(crowd: Crowd, occupant: Occupant) -> None:

@@ -1,13 +1,17 @@
-"""How long a pod waits for its devices before it is bound."""
+"""What a pod waits for before it is bound, and how long."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from drayman.api.codec import convert
 from drayman.api.core import Pod
+from drayman.api.meta import ObjectMeta
 from drayman.api.resource import ResourceClaim
 from drayman.api.times import timestamp_at
 from drayman.inventory.features import Features
@@ -15,9 +19,11 @@ from drayman.placement.decision.placements import Placement
 from drayman.placement.fit import PodNeeds
 from drayman.placement.state import ClusterState
 from drayman.scheduler.awaiting import Awaiting
+from drayman.scheduler.binding import Binder
 
 NOW = 1_800_000_000.0
 TIMEOUT_S = 60.0
+ELSEWHERE = ObjectMeta(name="c0", namespace="elsewhere", uid="c0")
 DEVICE = {"driver": "d", "pool": "p", "device": "gpu-0"}
 
 
@@ -30,7 +36,8 @@ def make_claim(name: str, age_s: float, *, is_ready: bool) -> ResourceClaim:
         "allocationTimestamp": timestamp_at(NOW - age_s),
     }
     status = {"allocation": allocation, "devices": [{**DEVICE, "conditions": said}]}
-    metadata = {"name": name, "namespace": "default", "uid": name, "resourceVersion": "1"}
+    version = "2" if is_ready else "1"
+    metadata = {"name": name, "namespace": "default", "uid": name, "resourceVersion": version}
     return convert(ResourceClaim, {"metadata": metadata, "status": status})
 
 
@@ -60,3 +67,87 @@ def test_each_claim_has_its_own_time(
     is_ready, failure = waiting.outcome(state, NOW + later_s)
     assert not is_ready
     assert failure.startswith("device binding timeout") if gives_up else failure == ""
+
+
+class Counting(ClusterState):
+    """Counts how often a claim is looked at."""
+
+    looks = 0
+
+    def find_claim(self, namespace: str, name: str) -> ResourceClaim | None:
+        self.looks += 1
+        return super().find_claim(namespace, name)
+
+
+class Answers:
+    """A server that accepts everything, and what becomes of the pods."""
+
+    transactional = True
+
+    def __init__(self) -> None:
+        self.bound_pods: list[str] = []
+
+    async def write_many(self, writes: Sequence[object]) -> tuple[object, ...]:
+        return tuple(None for _ in writes)
+
+    def bound(self, placement: Placement) -> None:
+        self.bound_pods.append(placement.uid)
+
+    def waiting(self, placement: Placement) -> None:
+        pass
+
+    def settled(self, claims: Iterable[ResourceClaim]) -> None:
+        pass
+
+
+def make_placement(name: str, claims: Sequence[ResourceClaim]) -> Placement:
+    pod = convert(Pod, {"metadata": {"name": name, "namespace": "default", "uid": name}})
+    return Placement(pod, PodNeeds.of(pod), "n", held=tuple(claims), waits=True)
+
+
+async def binder_with(pods: int, claims: int) -> tuple[Counting, Answers, Binder]:
+    """Pods that all wait for all of the claims."""
+    state, answers = Counting(Features(), lambda _: None), Answers()
+    for number in range(claims):
+        state.set_claim(make_claim(f"c{number}", 0, is_ready=False))
+    held = [make_claim(f"c{number}", 0, is_ready=False) for number in range(claims)]
+    binder = Binder(answers, state, answers, lambda: NOW, TIMEOUT_S)  # type: ignore[arg-type]
+    await binder.bind([make_placement(f"p{number}", held) for number in range(pods)])
+    assert all(binder.is_waiting(f"p{number}") for number in range(pods))
+    state.looks = 0
+    return state, answers, binder
+
+
+async def test_a_pod_is_bound_when_the_last_of_its_claims_is_ready() -> None:
+    state, answers, binder = await binder_with(pods=2, claims=3)
+    for name in ("c2", "c0", "c1"):
+        assert not answers.bound_pods
+        ready = make_claim(name, 0, is_ready=True)
+        state.set_claim(ready)
+        binder.claim_changed(ready)
+        for _ in range(5):
+            await asyncio.sleep(0)
+    assert answers.bound_pods == ["p0", "p1"]
+    await binder.stop()
+
+
+async def test_claims_that_change_together_are_looked_at_together() -> None:
+    """However many claims change at once, a pod looks once at all of its own."""
+    pods, claims = 5, 40
+    state, _, binder = await binder_with(pods, claims)
+    for number in range(claims):
+        binder.claim_changed(make_claim(f"c{number}", 0, is_ready=False))
+    await asyncio.sleep(0.1)
+    assert state.looks == pods * claims
+    await binder.stop()
+
+
+async def test_claims_that_no_pod_waits_for_cost_nothing() -> None:
+    state, _, binder = await binder_with(pods=50, claims=1)
+    binder.claim_changed(make_claim("another", 0, is_ready=True))
+    binder.claim_changed(
+        msgspec.structs.replace(make_claim("c0", 0, is_ready=True), metadata=ELSEWHERE)
+    )
+    await asyncio.sleep(0.01)
+    assert state.looks == 0
+    await binder.stop()

@@ -10,6 +10,7 @@ from drayman.api.codec import convert
 from drayman.api.core import Pod
 from drayman.api.workloads import PodDisruptionBudget
 from drayman.cluster.cache import Cache
+from drayman.placement.victims import completed
 from drayman.scheduler.protection import Budgets
 
 INVALID = {"matchExpressions": [{"key": "app", "operator": "Between"}]}
@@ -35,4 +36,4 @@ def test_which_pods_a_budget_covers(
     budgets.put(("default", "b"), budget)
     about = {"name": "p", "namespace": "default", "uid": "p", "labels": labels}
     pod = convert(Pod, {"metadata": about})
-    assert bool(Budgets(budgets).violated_by([pod])) == is_covered
+    assert bool(completed(Budgets(budgets).asked().violated_by([pod]))) == is_covered

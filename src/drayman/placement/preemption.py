@@ -6,12 +6,14 @@ least important victims, then the fewest. A node on which no pod has to be evict
 
 Unlike in Kubernetes, devices count: a pod that holds a needed device is a candidate just like one that holds the CPU. Pods that are being
 deleted count too: no pod is evicted for room that is about to become free.
+
+The search takes breaks where they are due, and the cluster may change meanwhile. So after a break what was found is looked at once more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Generator, Sequence
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
@@ -22,9 +24,10 @@ from drayman.placement.nodes import NodeState
 from drayman.placement.placing import Found
 from drayman.placement.state import ClusterState
 from drayman.placement.trial import Trial
-from drayman.placement.victims import RoomSearch, Way, ways
+from drayman.placement.victims import RoomSearch, Way, completed, find_way, never
 
 Fits = Callable[[NodeState], Found | None]
+T = TypeVar("T")
 _LOWEST: Final = -(2**31)
 _MOST_NODES: Final = 100
 """After victims have been found on this many nodes, no more are looked at, as in Kubernetes."""
@@ -43,10 +46,12 @@ class Occupant(Struct, frozen=True):
         return priority_of(self.pod)
 
     def leave(self, trial: Trial) -> None:
-        trial.evict(self.pod.metadata.uid, self.claims)
+        if trial.counts(self.pod.metadata.uid):  # it may have gone during a break
+            trial.evict(self.pod.metadata.uid, self.claims)
 
     def come_back(self, trial: Trial) -> None:
-        trial.restore(self.pod.metadata.uid)
+        if trial.has_evicted(self.pod.metadata.uid):
+            trial.restore(self.pod.metadata.uid)
 
 
 class Victims(Struct, frozen=True):
@@ -88,6 +93,18 @@ class _Crowd(Struct, frozen=True):
         return _Crowd(node, leaving, lower)
 
 
+class Changed(Struct, frozen=True):
+    """What was found no longer holds: the cluster has changed during a break. It makes sense to search again."""
+
+
+CHANGED: Final = Changed()
+
+Violating = Callable[[Sequence[Pod]], Generator[None, None, Collection[str]]]
+"""Which of these pods, by uid, break a disruption budget if they go in this order."""
+VictimSearch = Generator[None, None, Victims | Changed | None]
+"""Yields where a break is due; the state is then as it was."""
+
+
 class Preemption:
     """Looks for victims. Leaves the state as it found it."""
 
@@ -95,12 +112,15 @@ class Preemption:
         self,
         state: ClusterState,
         occupants: Callable[[str], Sequence[Occupant]],
-        violating: Callable[[Sequence[Pod]], Collection[str]],
+        violating: Violating,
+        is_due: Callable[[], bool] = never,
     ) -> None:
-        """`violating` returns which of these pods, by uid, break a disruption budget if they go in this order."""
+        """`is_due` says whether a break is due."""
         self._state = state
         self._occupants = occupants
         self._violating = violating
+        self._is_due = is_due
+        self._has_paused = False
 
     def victims(
         self,
@@ -108,57 +128,112 @@ class Preemption:
         nodes: Sequence[NodeState],
         fits: Fits,
         unused: Sequence[ResourceClaim] = (),
-    ) -> Victims | None:
+    ) -> VictimSearch:
         """The cheapest set of pods without which a pod of this priority fits on one of the nodes.
 
         `unused` are claims that are about to give back their devices because no pod uses them any more.
         """
-        crowds = [
-            _Crowd.of(node, self._occupants(node.facts.name), priority)
-            for node in sorted(nodes, key=lambda node: node.facts.name)
-        ]
-        unasked = (
-            RoomSearch[Occupant](crowd.node, leaving=crowd.leaving)
-            for crowd in crowds
-            if crowd.leaving or unused
-        )
-        for way in ways(self._state, unasked, fits, unused):
-            return self._victims(way)
-        least = self._least_cost(crowds)
+        found = yield from self._noting_breaks(self._cheapest(priority, nodes, fits, unused))
+        if found is None or not self._has_paused:
+            return found
+        return self._once_more(found, priority, fits, unused)
+
+    def _noting_breaks(self, search: Generator[None, None, T]) -> Generator[None, None, T]:
+        while True:
+            try:
+                next(search)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            self._has_paused = True
+            yield
+
+    def _cheapest(
+        self,
+        priority: int,
+        nodes: Sequence[NodeState],
+        fits: Fits,
+        unused: Sequence[ResourceClaim],
+    ) -> Generator[None, None, Victims | None]:
+        crowds = []
+        for node in sorted(nodes, key=lambda node: node.facts.name):
+            crowds.append(_Crowd.of(node, self._occupants(node.facts.name), priority))
+            yield from self._break_if_due()
+        for crowd in crowds:
+            if crowd.leaving or unused:
+                search = RoomSearch[Occupant](crowd.node, leaving=crowd.leaving)
+                way = yield from find_way(self._state, search, fits, unused, self._is_due)
+                if way is not None:
+                    return (yield from self._victims(way))
+                yield from self._break_if_due()
+        least = yield from self._least_cost(crowds)
         possible: list[Victims] = []
-        for way in ways(self._state, self._asking(crowds), fits, unused):
-            victims = self._victims(way)
+        for crowd in crowds:
+            if not crowd.lower:
+                continue
+            asking = yield from self._asking(crowd)
+            way = yield from find_way(self._state, asking, fits, unused, self._is_due)
+            yield from self._break_if_due()
+            if way is None:
+                continue
+            victims = yield from self._victims(way)
             possible.append(victims)
             # Nodes are in the order of their names, so no later one can be better than the first with the least cost.
             if victims.cost[:-1] <= least or len(possible) == _MOST_NODES:
                 break
         return min(possible, key=lambda victims: victims.cost, default=None)
 
-    def _least_cost(self, crowds: Sequence[_Crowd]) -> tuple[int, int, int, int]:
+    def _once_more(
+        self, found: Victims, priority: int, fits: Fits, unused: Sequence[ResourceClaim]
+    ) -> Victims | Changed:
+        """The same victims in the cluster as it is now, if they still suffice."""
+        node = self._state.nodes.get(found.node)
+        if node is None:
+            return CHANGED
+        crowd = _Crowd.of(node, self._occupants(found.node), priority)
+        uids = {pod.metadata.uid for pod in found.pods}
+        victims = tuple(o for o in crowd.lower if o.pod.metadata.uid in uids)
+        search = RoomSearch[Occupant](node, leaving=(*crowd.leaving, *victims))
+        way = completed(find_way(self._state, search, fits, unused))
+        if way is None:
+            return CHANGED
+        pods = tuple(o.pod for o in victims)
+        leaving = tuple(o.pod for o in crowd.leaving)
+        return Victims(found.node, pods, found.violations, way.found, leaving, way.freed)
+
+    def _break_if_due(self) -> Generator[None, None, None]:
+        if self._is_due():
+            yield
+
+    def _least_cost(
+        self, crowds: Sequence[_Crowd]
+    ) -> Generator[None, None, tuple[int, int, int, int]]:
         """The least that any single victim can cost."""
         pods = [occupant.pod for crowd in crowds for occupant in crowd.lower]
         lowest = min((priority_of(pod) for pod in pods), default=_LOWEST)
-        violations = 0 if any(not self._violating((pod,)) for pod in pods) else 1
+        violations = 1
+        for pod in pods:
+            if not (yield from self._violating((pod,))):
+                violations = 0
+                break
+            yield from self._break_if_due()
         return violations, lowest, lowest - _LOWEST, 1
 
-    def _asking(self, crowds: Sequence[_Crowd]) -> Iterator[RoomSearch[Occupant]]:
+    def _asking(self, crowd: _Crowd) -> Generator[None, None, RoomSearch[Occupant]]:
         """Protected pods are restored first, then the most important, then the oldest."""
-        for crowd in crowds:
-            if crowd.lower:
-                lower = sorted(
-                    crowd.lower, key=lambda o: (-o.priority, o.pod.status.start_time or "")
-                )
-                protected = self._violating([o.pod for o in lower])
-                lower.sort(key=lambda o: o.pod.metadata.uid not in protected)
-                yield RoomSearch(crowd.node, tuple(lower), crowd.leaving)
+        lower = sorted(crowd.lower, key=lambda o: (-o.priority, o.pod.status.start_time or ""))
+        protected = yield from self._violating([o.pod for o in lower])
+        lower.sort(key=lambda o: o.pod.metadata.uid not in protected)
+        return RoomSearch(crowd.node, tuple(lower), crowd.leaving)
 
-    def _victims(self, way: Way[Occupant, Found]) -> Victims:
+    def _victims(self, way: Way[Occupant, Found]) -> Generator[None, None, Victims]:
         # Only the final victims count: budgets are checked for them once more.
         pods = tuple(o.pod for o in way.victims)
+        violating = yield from self._violating(pods)
         return Victims(
             way.node.facts.name,
             pods,
-            len(self._violating(pods)),
+            len(violating),
             way.found,
             tuple(o.pod for o in way.leaving),
             way.freed,

@@ -96,6 +96,14 @@ class Trial:
         """The claims whose devices are assumed to be free."""
         return tuple(claim for claim, _ in self._supposed.freed.values())
 
+    def counts(self, uid: str) -> bool:
+        """Whether a pod counts on a node."""
+        return self._nodes.find(uid) is not None
+
+    def has_evicted(self, uid: str) -> bool:
+        """Whether a pod can be put back."""
+        return uid in self._supposed.evicted
+
     def evict(self, uid: str, claims: Iterable[ResourceClaim] = ()) -> None:
         """Remove a pod that counts. Those of its claims that no other pod uses give back their devices.
 

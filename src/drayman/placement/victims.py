@@ -3,11 +3,15 @@
 First, all pods that could go are removed. If the pod then fits, they are restored one by one, in a given order, as long as it still fits;
 those that could not be restored have to go. The caller decides which pods could go, in which order they are restored, and which of several
 ways is best: a scheduler uses priority and disruption budgets (`preemption`), a person is shown what costs least.
+
+With many pods on a node, and a pod that says much about others, this takes long. So the search is a generator: it yields where a break is
+due, and then the state is as it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 from msgspec import Struct
@@ -28,6 +32,22 @@ class Evictable(Protocol):
 
 P = TypeVar("P", bound=Evictable)
 F = TypeVar("F")
+R = TypeVar("R")
+
+
+def never() -> bool:
+    """No break is due, however long it takes."""
+    return False
+
+
+def completed(search: Generator[None, None, R]) -> R:
+    """The result of a search that takes no breaks."""
+    while True:
+        try:
+            next(search)
+        except StopIteration as end:
+            result: R = end.value
+            return result
 
 
 class RoomSearch(Struct, Generic[P], frozen=True):
@@ -65,39 +85,57 @@ def ways(
     `unused` are claims that are about to give back their devices because no pod uses them any more.
     """
     for attempt in attempts:
-        way = _way(state, attempt, fits, unused)
+        way = completed(find_way(state, attempt, fits, unused))
         if way is not None:
             yield way
 
 
-def _way(
+def find_way(
     state: ClusterState,
     attempt: RoomSearch[P],
     fits: Callable[[NodeState], F | None],
-    unused: Iterable[ResourceClaim],
-) -> Way[P, F] | None:
-    node = attempt.node
-    with state.trial() as trial:
-        for claim in unused:
-            trial.free(claim)
-        for each in (*attempt.leaving, *attempt.candidates):
-            each.leave(trial)
-        found = fits(node)
-        if found is None:
+    unused: Iterable[ResourceClaim] = (),
+    is_due: Callable[[], bool] = never,
+) -> Generator[None, None, Way[P, F] | None]:
+    """Look for room on one node. None if there is none, or the node has gone during a break."""
+    victims = {id(each): each for each in attempt.candidates}
+    groups = deque([attempt.unlikely, *((each,) for each in attempt.candidates)])
+    found: F | None = None
+    while True:
+        node = state.nodes.get(attempt.node.facts.name)
+        if node is None:
             return None
-        victims = {id(each): each for each in attempt.candidates}
-        for group in (attempt.unlikely, *((each,) for each in attempt.candidates)):
-            spared = [each for each in group if id(each) in victims]
-            if not spared:
-                continue
-            for each in spared:
-                each.come_back(trial)
-            still = fits(node)
-            if still is None:
-                for each in spared:
-                    each.leave(trial)
-            else:
-                found = still
-                for each in spared:
-                    del victims[id(each)]
-        return Way(node, tuple(victims.values()), attempt.leaving, found, trial.freed)
+        with state.trial() as trial:
+            for claim in unused:
+                trial.free(claim)
+            for each in (*attempt.leaving, *victims.values()):
+                each.leave(trial)
+            if found is None:
+                found = fits(node)
+            if found is None:
+                return None
+            while groups:
+                spared = [each for each in groups.popleft() if id(each) in victims]
+                still = _still_fits(trial, node, spared, fits) if spared else None
+                if still is not None:
+                    found = still
+                    for each in spared:
+                        del victims[id(each)]
+                if is_due():
+                    break
+            if not groups:
+                return Way(node, tuple(victims.values()), attempt.leaving, found, trial.freed)
+        yield
+
+
+def _still_fits(
+    trial: Trial, node: NodeState, spared: list[P], fits: Callable[[NodeState], F | None]
+) -> F | None:
+    """What the pod gets if some of the others stay. If it gets nothing, they leave again."""
+    for each in spared:
+        each.come_back(trial)
+    still = fits(node)
+    if still is None:
+        for each in spared:
+            each.leave(trial)
+    return still

@@ -115,11 +115,11 @@ def given_back(claim: ResourceClaim, pod: Pod) -> Headline:
     )
 
 
-def costly_selectors() -> Headline:
-    """Why a pod whose selectors are still being evaluated waits."""
+def costly_claims() -> Headline:
+    """Why a pod waits whose selectors are still being evaluated, or for whose devices a long search goes on."""
     return Headline.of(
         Reason.SEARCH_LIMIT,
-        "The selectors of its claims are costly: they are still being evaluated on the devices of the cluster.",
+        "Its claims are costly: their selectors are still being evaluated on the devices of the cluster, or a long search goes on.",
     )
 
 

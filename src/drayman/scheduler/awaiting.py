@@ -1,9 +1,10 @@
-"""A pod that has a node but is not bound yet, because its devices or volumes are still being made ready: what it waits for and how long."""
+"""Pods that have a node but are not bound yet, as their devices or volumes are still being made ready: what they wait for, and how long."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from drayman.api.resource import ResourceClaim
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
@@ -11,7 +12,69 @@ from drayman.placement.claim_book import ClaimKey
 from drayman.placement.claims import binding_deadline, readiness
 from drayman.placement.decision.placements import Placement
 from drayman.placement.state import ClusterState
-from drayman.scheduler.volumes import concerns, progress
+from drayman.scheduler.volumes import progress
+
+
+class Awaited(NamedTuple):
+    """An object that pods wait for."""
+
+    resource: str
+    namespace: str
+    name: str
+
+
+def awaited_claim(claim: ResourceClaim) -> Awaited:
+    return Awaited("resourceclaims", claim.metadata.namespace, claim.metadata.name)
+
+
+def awaited_volume_claim(claim: PersistentVolumeClaim) -> Awaited:
+    return Awaited("persistentvolumeclaims", claim.metadata.namespace, claim.metadata.name)
+
+
+def awaited_with(volume: PersistentVolume) -> Iterable[Awaited]:
+    """A volume, and the claim that it is for."""
+    yield Awaited("persistentvolumes", "", volume.metadata.name)
+    meant_for = volume.spec.claim_ref
+    if meant_for is not None:
+        yield Awaited("persistentvolumeclaims", meant_for.namespace, meant_for.name)
+
+
+class WaitingPods:
+    """The pods that wait, by uid and by what they wait for."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, Awaiting] = {}
+        self._by_awaited: dict[Awaited, dict[str, None]] = {}
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._pods
+
+    def get(self, uid: str) -> Awaiting | None:
+        return self._pods.get(uid)
+
+    def add(self, waiting: Awaiting) -> None:
+        uid = waiting.placement.uid
+        self.pop(uid)
+        self._pods[uid] = waiting
+        for each in waiting.awaited:
+            self._by_awaited.setdefault(each, {})[uid] = None
+
+    def pop(self, uid: str) -> Awaiting | None:
+        waiting = self._pods.pop(uid, None)
+        if waiting is not None:
+            for each in waiting.awaited:
+                uids = self._by_awaited[each]
+                del uids[uid]
+                if not uids:
+                    del self._by_awaited[each]
+        return waiting
+
+    def clear(self) -> None:
+        self._pods.clear()
+        self._by_awaited.clear()
+
+    def that_await(self, awaited: Awaited) -> Iterable[str]:
+        return self._by_awaited.get(awaited, ())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,19 +103,17 @@ class Awaiting:
         devices = set(self.ready_by.values())
         return devices if self.placement.volumes is None else {*devices, self.volumes_until}
 
-    def awaits(self, claim: ResourceClaim) -> bool:
-        return (claim.metadata.namespace, claim.metadata.name) in self.ready_by
-
-    def awaits_volume_claim(self, claim: PersistentVolumeClaim) -> bool:
-        taken, metadata = self.placement.volumes, claim.metadata
-        return taken is not None and any(
-            (each.metadata.namespace, each.metadata.name) == (metadata.namespace, metadata.name)
-            for each in taken.awaited
-        )
-
-    def awaits_volume(self, state: ClusterState, volume: PersistentVolume) -> bool:
+    @property
+    def awaited(self) -> Set[Awaited]:
+        """What may make a difference to it."""
+        found = {Awaited("resourceclaims", *key) for key in self.ready_by}
         taken = self.placement.volumes
-        return taken is not None and concerns(state, taken, volume)
+        if taken is not None:
+            found.update(map(awaited_volume_claim, taken.awaited))
+            found.update(
+                Awaited("persistentvolumes", "", name) for name in taken.volume_of.values()
+            )
+        return found
 
     def outcome(self, state: ClusterState, now: float) -> tuple[bool, str]:
         """Whether everything is ready, and why it will not be."""

@@ -21,6 +21,7 @@ from typing import Final, Protocol
 
 from drayman.api.resource import ResourceClaim
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
+from drayman.cluster.breaks import Breaks
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.together import Bundle, write_together
@@ -29,7 +30,14 @@ from drayman.placement.claims import without_user
 from drayman.placement.decision.placements import Placement, take_back
 from drayman.placement.state import ClusterState
 from drayman.scheduler.aftermath import find_out, is_bound, learn_holders
-from drayman.scheduler.awaiting import Awaiting
+from drayman.scheduler.awaiting import (
+    Awaited,
+    Awaiting,
+    WaitingPods,
+    awaited_claim,
+    awaited_volume_claim,
+    awaited_with,
+)
 from drayman.scheduler.retrying import INTERNAL_ERROR
 from drayman.scheduler.rivals import Rivals
 from drayman.scheduler.volumes import volume_writes
@@ -87,7 +95,9 @@ class Binder:
         self._listener = listener
         self._clock = clock
         self._timeout_s = binding_timeout_s
-        self._waiting: dict[str, Awaiting] = {}  # by uid of the pod
+        self._waiting = WaitingPods()
+        self._to_look_at: dict[str, None] = {}  # by uid: pods for which something may have changed
+        self._is_looking = False
         self._slots = asyncio.Semaphore(CONCURRENT)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -217,7 +227,8 @@ class Binder:
 
     def _wait(self, placement: Placement) -> None:
         uid, now = placement.uid, self._clock()
-        waiting = self._waiting[uid] = Awaiting.of(self._state, placement, now, self._timeout_s)
+        waiting = Awaiting.of(self._state, placement, now, self._timeout_s)
+        self._waiting.add(waiting)
         self._listener.waiting(placement)
         for deadline in waiting.deadlines:
             after = max(deadline - now, 0) + _GRACE_S
@@ -226,21 +237,34 @@ class Binder:
 
     def claim_changed(self, claim: ResourceClaim) -> None:
         """A claim may have become ready."""
-        for uid, waiting in tuple(self._waiting.items()):
-            if waiting.awaits(claim):
-                self.look_again(uid)
+        self._look_soon((awaited_claim(claim),))
 
     def volume_claim_changed(self, claim: PersistentVolumeClaim) -> None:
         """A volume claim may have got its volume."""
-        for uid, waiting in tuple(self._waiting.items()):
-            if waiting.awaits_volume_claim(claim):
-                self.look_again(uid)
+        self._look_soon((awaited_volume_claim(claim),))
 
     def volume_changed(self, volume: PersistentVolume) -> None:
         """A volume may have been bound to its claim, or taken from it."""
-        for uid, waiting in tuple(self._waiting.items()):
-            if waiting.awaits_volume(self._state, volume):
-                self.look_again(uid)
+        self._look_soon(awaited_with(volume))
+
+    def _look_soon(self, changed: Iterable[Awaited]) -> None:
+        """Look at pods again, once for all that changes in the meantime: they may wait for very much, and it takes a look at all of it."""
+        for each in changed:
+            self._to_look_at.update(dict.fromkeys(self._waiting.that_await(each)))
+        if self._to_look_at and not self._is_looking:
+            self._is_looking = True
+            self._keep(asyncio.create_task(self._look_at_changed()))
+
+    async def _look_at_changed(self) -> None:
+        breaks = Breaks()
+        try:
+            while self._to_look_at:
+                changed, self._to_look_at = self._to_look_at, {}
+                for uid in changed:
+                    await breaks.between()
+                    self.look_again(uid)
+        finally:
+            self._is_looking = False
 
     def look_again(self, uid: str) -> None:
         """Bind a pod if its devices and volumes are ready, or give up if they will not be."""
@@ -249,15 +273,15 @@ class Binder:
             return
         is_ready, failure = waiting.outcome(self._state, self._clock())
         if failure:
-            del self._waiting[uid]
+            self._waiting.pop(uid)
             self._spawn(waiting.placement, lambda: self._unreserve(waiting.placement, failure))
         elif is_ready:
-            del self._waiting[uid]
+            self._waiting.pop(uid)
             self._spawn(waiting.placement, lambda: self._bind_ready(waiting.placement))
 
     def pod_gone(self, uid: str) -> None:
         """The pod was deleted, or bound by another scheduler: stop waiting for its devices and volumes."""
-        waiting = self._waiting.pop(uid, None)
+        waiting = self._waiting.pop(uid)
         if waiting is not None:
             self._undo(waiting.placement)
             self._listener.failed(waiting.placement, "the pod no longer waits for a node")
@@ -293,7 +317,9 @@ class Binder:
         self._listener.failed(placement, why)
 
     def _spawn(self, placement: Placement, work: _Work) -> None:
-        task = asyncio.create_task(self._survive([placement], work))
+        self._keep(asyncio.create_task(self._survive([placement], work)))
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -29,7 +29,7 @@ from drayman.placement.decision.placements import Placement
 from drayman.placement.nominations import Nominations
 from drayman.placement.state import ClusterState
 from drayman.reasons.reason import Reason
-from drayman.reasons.waiting import costly_selectors, given_back
+from drayman.reasons.waiting import costly_claims, given_back
 from drayman.scheduler.explaining import Explainer, NodeRefusal
 from drayman.scheduler.queue import Queue, QueuedPod
 from drayman.scheduler.retrying import INTERNAL_ERROR, Retrying
@@ -171,7 +171,7 @@ class Cycle:
             case BeingWritten() | Unfinished(rest=None):
                 return None
             case Unfinished():
-                return Refused(entry, why, lambda: str(costly_selectors()), PATIENCE_S)
+                return Refused(entry, why, lambda: str(costly_claims()), PATIENCE_S)
             case PromisedAway(claim, nomination):
                 kept = given_back(claim, nomination.pod)
                 return Refused(entry, why, lambda: str(kept), PATIENCE_S)

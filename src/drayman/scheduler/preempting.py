@@ -2,22 +2,29 @@
 
 A pod that has preempted others waits for them to go, and for the claims that they leave behind. Until all of them are gone it preempts no
 others, whatever wakes it; if it still does not fit then, it looks for other room.
+
+Looking for victims may take long: for each pod on each node, the question is whether the node would take the pod without the others. So it
+is done in parts (`making_room`).
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Generator
 
 from msgspec import Struct
 
 from drayman.api.core import Pod
 from drayman.api.pods import priority_of
+from drayman.inventory.allowance import PART, UnfinishedError
 from drayman.placement.demand import Demand
 from drayman.placement.fit import Verdict
 from drayman.placement.nodes import NodeState
 from drayman.placement.nominations import Nomination, Nominations
-from drayman.placement.placing import NotFound, Placer
-from drayman.placement.preemption import Preemption, Victims
+from drayman.placement.placing import Found, NotFound, Placer
+from drayman.placement.preemption import Changed, Preemption, Victims, VictimSearch
 from drayman.placement.refusing import DevicesVerdict
 from drayman.placement.state import ClusterState
+from drayman.placement.victims import never
 from drayman.scheduler.occupants import Occupants
 from drayman.scheduler.protection import Budgets
 
@@ -30,6 +37,12 @@ class Preempted(Struct, frozen=True):
     """What is promised to it; None if a promise was taken back and there is no other room."""
     victims: tuple[Pod, ...] = ()
     """The pods to evict."""
+    again: bool = False
+    """Whether the cluster has changed since victims were found, so that it makes sense to look again."""
+
+
+Deciding = Generator[None, None, Preempted | None]
+"""Yields where a break is due. Nothing is promised before the end."""
 
 
 class Preemptor:
@@ -49,7 +62,9 @@ class Preemptor:
         self._occupants = occupants
         self._budgets = budgets
 
-    def decide(self, demand: Demand, not_found: NotFound, now: float) -> Preempted | None:
+    def decide(
+        self, demand: Demand, not_found: NotFound, now: float, is_due: Callable[[], bool] = never
+    ) -> Deciding:
         """What to do so that a refused pod finds room; None if no pod may be evicted, or earlier victims have yet to go."""
         pod = demand.pod
         former = self._nominations.get(pod.metadata.uid)
@@ -57,7 +72,11 @@ class Preemptor:
             if self._occupants.are_awaited(former, now):
                 return None
             self._nominations.withdraw(former.uid)
-        victims = self._victims(demand, not_found, now)
+        if not self.may_preempt(pod):
+            return None if former is None else Preempted(pod, None)
+        victims = yield from self._as_seen_by(pod, self._search(demand, not_found, now, is_due))
+        if isinstance(victims, Changed):
+            return Preempted(pod, None, again=True)
         if victims is not None:
             nomination = self._nominations.promise(pod, demand.needs, victims)
             return Preempted(pod, nomination, victims.pods)
@@ -74,35 +93,50 @@ class Preemptor:
         nomination = self._nominations.get(uid)
         return None if nomination is None else self._occupants.overdue_at(nomination, now)
 
-    def _victims(self, demand: Demand, not_found: NotFound, now: float) -> Victims | None:
-        pod = demand.pod
-        if not self.may_preempt(pod):
-            return None
-        priority = priority_of(pod)
-        unused = self._occupants.unused_claims()
-        candidates = self._candidates(not_found, priority, now, is_any_unused=bool(unused))
-        if not candidates:
-            return None
-        preemption = Preemption(
-            self._state, lambda node: self._occupants.on(node, now), self._budgets.violated_by
-        )
-        with self._nominations.as_seen_by(pod):
-            return preemption.victims(
-                priority, candidates, lambda node: self._placer.found_on(demand, node), unused
-            )
+    def _as_seen_by(self, pod: Pod, search: VictimSearch) -> VictimSearch:
+        """A search for which only the promises to pods that are not less important count. In its breaks all of them do."""
+        while True:
+            with self._nominations.as_seen_by(pod):
+                try:
+                    next(search)
+                except StopIteration as end:
+                    found: Victims | Changed | None = end.value
+                    return found
+            yield
 
-    def _candidates(
-        self, not_found: NotFound, priority: int, now: float, *, is_any_unused: bool
-    ) -> list[NodeState]:
-        """Nodes that might accept the pod if less important pods went, or once something is freed that is about to be."""
-        found = []
+    def _search(
+        self, demand: Demand, not_found: NotFound, now: float, is_due: Callable[[], bool]
+    ) -> VictimSearch:
+        priority = priority_of(demand.pod)
+        unused = self._occupants.unused_claims()
+        candidates: list[NodeState] = []
         for name, verdict in not_found.verdicts.items():
             node = self._state.nodes.get(name)
             if node is None or not verdict.resolvable:
                 continue
-            if is_any_unused or self._could_help(name, verdict, priority, now):
-                found.append(node)
-        return found
+            if unused or self._could_help(name, verdict, priority, now):
+                candidates.append(node)
+            if is_due():
+                yield
+        preemption = Preemption(
+            self._state,
+            lambda node: self._occupants.on(node, now),
+            self._budgets.asked(is_due).violated_by,
+            is_due,
+        )
+        return (
+            yield from preemption.victims(
+                priority, candidates, lambda node: self._fit(demand, node), unused
+            )
+        )
+
+    def _fit(self, demand: Demand, node: NodeState) -> Found | None:
+        """What the pod would get on a node. A search that takes too long counts as one that gave up."""
+        try:
+            with self._state.allowance.limited(PART):
+                return self._placer.found_on(demand, node)
+        except UnfinishedError:
+            return None
 
     def _could_help(self, node: str, verdict: Verdict, priority: int, now: float) -> bool:
         """Whether it is worth trying a node without the pods that may go: doing so for thousands of nodes takes seconds."""

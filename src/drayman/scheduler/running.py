@@ -44,9 +44,10 @@ from drayman.scheduler.following import Follower
 from drayman.scheduler.foresight import Foresight
 from drayman.scheduler.freeing import Freeing
 from drayman.scheduler.losses import Losses
+from drayman.scheduler.making_room import MakingRoom
 from drayman.scheduler.occupants import Occupants
 from drayman.scheduler.other_schedulers import UNSERVED_AFTER_S, UnservedPods
-from drayman.scheduler.preempting import Preemptor
+from drayman.scheduler.preempting import Preempted, Preemptor
 from drayman.scheduler.protection import Budgets
 from drayman.scheduler.queue import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Queue, QueuedPod
 from drayman.scheduler.reporting import (
@@ -134,6 +135,13 @@ class Scheduler:
         self._foresight = Foresight(self.state)
         self._preemptor = self._new_preemptor()
         self._cycle = self._new_cycle()
+        self._making_room = MakingRoom(
+            self._preemptor,
+            self._clock,
+            lambda entry: self.queue.get(entry.uid) is entry,
+            self._preempted,
+            lambda entry: self._hold_back(entry.uid),
+        )
         self._recorder = EventRecorder(client, DEFAULT_SCHEDULER)
         self._reporter = Reporter(client, self._recorder, self._still_waits, wall_clock)
         pods = informers.informer(PODS)
@@ -291,14 +299,20 @@ class Scheduler:
             self._preempt(refused.entry, refused.why)
 
     def _preempt(self, entry: QueuedPod, why: NoNode) -> None:
+        rest = self._making_room.begin(entry, why, self._wall_clock())
+        if rest is not None:
+            self._set_aside(rest)
+
+    def _preempted(self, entry: QueuedPod, decision: Preempted | None) -> None:
         now = self._wall_clock()
-        decision = self._preemptor.decide(why.demand, why.not_found, now)
         if entry.uid in self._nominations:
             overdue_at = self._preemptor.overdue_at(entry.uid, now)
             until = None if overdue_at is None else self._clock() + overdue_at - now
             self._cycle.retrying.awaits_others(entry, until)
         if decision is not None:
             self._spawn(self._evictor.carry_out(decision, now))
+            if decision.again:
+                self._hold_back(entry.uid)
 
     def _copies(self, refused: Refused) -> Iterator[tuple[Pod, Callable[[], str]]]:
         """The pods that sleep because a copy of them was refused, and how to explain the reason for each."""

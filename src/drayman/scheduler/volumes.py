@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from drayman.api import codec
-from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
+from drayman.api.storage import PersistentVolumeClaim
 from drayman.api.struct import Json
 from drayman.api.volume_binding import SELECTED_NODE, is_bound, is_set_aside
 from drayman.cluster.resources import PERSISTENT_VOLUMES, VOLUME_CLAIMS
@@ -66,15 +66,6 @@ def progress(state: ClusterState, placement: Placement) -> VolumeProgress:
             return found
         pending += found.pending
     return VolumeProgress(tuple(pending))
-
-
-def concerns(state: ClusterState, taken: Taken, volume: PersistentVolume) -> bool:
-    """Whether claims of a pod wait for a volume."""
-    name = volume.metadata.name
-    if name in taken.volume_of.values():
-        return True
-    found = (state.volumes.claim(c.metadata.namespace, c.metadata.name) for c in taken.awaited)
-    return any(claim is not None and claim.spec.volume_name == name for claim in found)
 
 
 def _progress_of(

@@ -46,6 +46,7 @@ from drayman.placement.decision.placements import Placement, take_back
 from drayman.placement.nominations import Nominations
 from drayman.placement.placing import Placer
 from drayman.placement.state import ClusterState
+from drayman.placement.victims import completed
 from drayman.scheduler.binding import _sharing
 from drayman.scheduler.cycle import Cycle, Refused
 from drayman.scheduler.following import Follower
@@ -418,7 +419,7 @@ class Play:
         self.under_way += groups
 
     def _preempt(self, entry: QueuedPod, why: NoNode) -> None:
-        decision = self._preemptor.decide(why.demand, why.not_found, self.now)
+        decision = completed(self._preemptor.decide(why.demand, why.not_found, self.now))
         if decision is not None and decision.nomination is not None:
             self.cycle.retrying.awaits_others(entry, None)
             if decision.victims:

@@ -22,6 +22,7 @@ from drayman.apiserver.served.resources import ApiResource
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.core import Core, put
 from drayman.apiserver.verbs.deleting import admit_deletion, check_preconditions, remove
+from drayman.cluster.breaks import Breaks
 from drayman.cluster.embedded.errors import ConflictError
 from drayman.cluster.embedded.model import Delete, Key, Put
 
@@ -72,6 +73,7 @@ async def clean_up(core: Core, name: str) -> None:
 
 
 async def _remove_objects(core: Core, resource: ApiResource) -> None:
+    breaks = Breaks()
     for stored in core.store.list(resource.storage_name):
         existing = core.store.latest(stored.key)
         if existing is not None and "deletionTimestamp" not in existing.value["metadata"]:
@@ -79,6 +81,7 @@ async def _remove_objects(core: Core, resource: ApiResource) -> None:
                 await remove(own_call(core, resource, "delete", stored.key), existing)
             except ConflictError:
                 continue  # Another client is writing it: the next look sees the result.
+        await breaks.between()  # a store in memory writes without a pause
 
 
 async def _finish(core: Core, key: Key) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
+from contextvars import Context
 from dataclasses import dataclass, field
 
 from drayman.apiserver.extensions.custom_resource import custom_resource
@@ -91,7 +92,8 @@ class DefinedResources(Resources):
             work.close()  # Without a loop there are no writes either, and the next look starts it.
             self._revision = -1
             return
-        task = loop.create_task(work)
+        # On no user's behalf: what comes up here may come up in any request.
+        task = loop.create_task(work, context=Context())
         self._tasks.add(task)
         task.add_done_callback(self._finished)
 

@@ -1,0 +1,93 @@
+"""Room for pods that were refused, by preemption: looks for victims a part at a time, and has the result carried out.
+
+Nearly always the first part is all, and then it is done before the next pod is decided about, which must see what is kept for the first.
+Where it is not, others are not kept waiting: the rest is done in short parts, one in each iteration of the event loop, while other pods are
+placed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Final
+
+from drayman.cluster.breaks import STRETCH_S, Turnstile
+from drayman.placement.decision.outcomes import NoNode
+from drayman.scheduler.preempting import Deciding, Preempted, Preemptor
+from drayman.scheduler.queue import QueuedPod
+
+_log: Final = logging.getLogger(__name__)
+
+FIRST_PART_S: Final = 0.02
+"""How long the search for one pod may keep others waiting."""
+MOST_SEARCHES: Final = 8
+"""Searches that take breaks at the same time. Other pods are tried again later."""
+LONGEST_S: Final = 10.0
+"""The work of one search. Thousands of nodes take less."""
+
+
+class MakingRoom:
+    """The searches for victims of one scheduler."""
+
+    def __init__(
+        self,
+        preemptor: Preemptor,
+        clock: Callable[[], float],
+        still_waits: Callable[[QueuedPod], bool],
+        decided: Callable[[QueuedPod, Preempted | None], None],
+        put_off: Callable[[QueuedPod], None],
+    ) -> None:
+        """`decided` is called with each result, `put_off` for a pod that is to be tried again after a while."""
+        self._preemptor = preemptor
+        self._clock = clock
+        self._still_waits = still_waits
+        self._decided = decided
+        self._put_off = put_off
+        self._under_way: set[str] = set()  # by uid of the pod
+        self._turnstile = Turnstile()
+        self._due_at = 0.0
+
+    def begin(
+        self, entry: QueuedPod, why: NoNode, now: float
+    ) -> Coroutine[None, None, None] | None:
+        """Look for victims. Returns what is left to be done, if that takes long."""
+        if entry.uid in self._under_way:
+            return None
+        search = self._preemptor.decide(why.demand, why.not_found, now, self._is_due)
+        if self._advance(entry, search, FIRST_PART_S):
+            return None
+        if len(self._under_way) >= MOST_SEARCHES:
+            search.close()
+            self._put_off(entry)
+            return None
+        self._under_way.add(entry.uid)
+        return self._complete(entry, search)
+
+    async def _complete(self, entry: QueuedPod, search: Deciding) -> None:
+        try:
+            for _ in range(int(LONGEST_S / STRETCH_S)):
+                await self._turnstile.enter()
+                if not self._still_waits(entry) or self._advance(entry, search, STRETCH_S):
+                    return
+            self._put_off(entry)
+        finally:
+            search.close()
+            self._under_way.discard(entry.uid)
+
+    def _advance(self, entry: QueuedPod, search: Deciding, part_s: float) -> bool:
+        """Do a part of a search. Returns whether it was the last."""
+        self._due_at = self._clock() + part_s
+        try:
+            next(search)
+        except StopIteration as end:
+            self._decided(entry, end.value)
+            return True
+        except Exception:
+            # As in a round: a pod that the scheduler cannot handle must not hold up the others.
+            _log.exception("pod %s/%s", entry.pod.metadata.namespace, entry.pod.metadata.name)
+            self._put_off(entry)
+            return True
+        return False
+
+    def _is_due(self) -> bool:
+        return self._clock() >= self._due_at
