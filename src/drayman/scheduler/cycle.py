@@ -33,7 +33,7 @@ from drayman.placement.nominations import Nominations
 from drayman.placement.state import ClusterState
 from drayman.reasons.gangs import flawed
 from drayman.reasons.reason import Headline, Reason
-from drayman.reasons.waiting import costly_selectors, given_back
+from drayman.reasons.waiting import costly_claims, given_back
 from drayman.scheduler.explaining import Explainer, NodeRefusal
 from drayman.scheduler.gangs import GangCycle
 from drayman.scheduler.queue import Queue, QueuedUnit
@@ -246,7 +246,7 @@ class Cycle:
             case BeingWritten() | Unfinished(rest=None):
                 return None
             case Unfinished():
-                return Refused(entry, why, lambda: str(costly_selectors()), PATIENCE_S)
+                return Refused(entry, why, lambda: str(costly_claims()), PATIENCE_S)
             case PromisedAway(claim, nomination):
                 kept = given_back(claim, nomination.pod)
                 return Refused(entry, why, lambda: str(kept), PATIENCE_S)

@@ -159,6 +159,8 @@ def test_a_second_scheduler_for_the_same_pods_that_elects_no_leader_warns(data: 
         assert said(alone, "--scheduler-name", "other") == "stopped\n"
     with running(data / "kubeconfig", "--data-dir", data, "--no-scheduler"):
         assert said(alone) == "stopped\n"
+        said_of_it = drayman("status", "--data-dir", data).stdout
+        assert "scheduler       none in this process: pods wait for another" in said_of_it
 
 
 def test_a_start_that_is_refused_leaves_no_new_directory(data: Path, taken: int) -> None:
@@ -268,6 +270,7 @@ def test_in_the_background_and_back(data: Path) -> None:
         status = json.loads(drayman("status", "-o", "json", *where).stdout)
         assert yaml.safe_load(drayman("status", "-o", "yaml", *where).stdout) == status
         assert (status["running"], status["url"]) == (True, url)
+        assert status["schedulerNames"] == ["default-scheduler", "drayman"]
         assert url in drayman("status", *where).stdout
         config = json.loads(drayman("kubeconfig", *where).stdout)
         assert config["clusters"][0]["cluster"]["server"] == url
@@ -278,7 +281,7 @@ def test_in_the_background_and_back(data: Path) -> None:
     assert ended.returncode == 0
     stopped = f"stopped process {status['pid']}, which served {url}"
     assert ended.stdout.splitlines() == [stopped, f"state kept in {data}"]
-    nothing = f"nothing runs on {data}; start it with: drayman up"
+    nothing = f"nothing runs on {data}; start it with: drayman up --data-dir {data}"
     for command in ("status", "kubeconfig", "down"):
         assert refusal(command, *where) == nothing
     status_now = drayman("status", "-o", "json", *where)
