@@ -16,6 +16,7 @@ from uuid import UUID
 from drayman.api import codec
 from drayman.api.struct import Json
 from drayman.apiserver.extensions.serving import install_extensions
+from drayman.apiserver.instance.first_objects import create_builtin_definitions
 from drayman.apiserver.kinds import admission_plugins, builtin_resources
 from drayman.apiserver.kinds.admission import TaintNewNodes
 from drayman.apiserver.lifecycle.admission import NamespaceLifecycle
@@ -114,6 +115,10 @@ class Intake:
         """The resource of an object, by its own API version and kind; None for a kind that is not served."""
         group, _, version = str(value.get("apiVersion")).rpartition("/")
         return self._core.resources.find_kind(group, version, str(value.get("kind")))
+
+    async def define(self, plural: str, group: str) -> None:
+        """Serve a kind that clusters have by a definition, if the embedded one has it. Done on demand: it takes a moment."""
+        await create_builtin_definitions(self._core, f"{plural}.{group}")
 
     def serves(self, api_version: str) -> bool:
         group, _, version = api_version.rpartition("/")

@@ -320,6 +320,27 @@ def test_the_api_alone_has_no_hardware() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--feature-gates", "Unheard=true"), "'Unheard' is not one of WorkloadWithJob"),
+        (
+            ("--feature-gates", "WorkloadWithJob=yes"),
+            "WorkloadWithJob is either true or false, not 'yes'",
+        ),
+        (
+            ("--no-controllers", "--feature-gates", "WorkloadWithJob=true"),
+            "it cannot be combined with --feature-gates",
+        ),
+    ],
+)
+def test_gates_that_cannot_be_switched(options: tuple[str, ...], sentence: str) -> None:
+    """A gate that nothing here has, a value that it cannot have, and one whose controller does not run."""
+    done = drayman("up", "--ephemeral", *options)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+
+
 def test_a_killed_server_does_not_count_as_running(data: Path) -> None:
     """What a killed server left behind says nothing, even if its number belongs to another process now."""
     server = wait_ready(spawn("--data-dir", data), data / "kubeconfig")
