@@ -9,12 +9,14 @@ from drayman.allocator.problem.outcome import (
     Outcome,
     Plan,
     Quality,
+    ReachedLevel,
     Refusal,
     Rejection,
     RejectionReason,
     Scope,
 )
 from drayman.allocator.problem.question import Question
+from drayman.allocator.problem.stated import PodAlignment
 from drayman.allocator.search import Policy, search
 from drayman.allocator.signature import signature
 
@@ -26,9 +28,11 @@ __all__ = [
     "Finality",
     "Outcome",
     "Plan",
+    "PodAlignment",
     "Policy",
     "Quality",
     "Question",
+    "ReachedLevel",
     "Refusal",
     "Rejection",
     "RejectionReason",

@@ -62,8 +62,7 @@ def numbers_left_out(hardware: NodeHardware, asked: tuple[Selectors, ...]) -> Ha
 
 
 def _has_places(hardware: NodeHardware) -> bool:
-    layout = hardware.derived(layout_of)
-    return bool(layout.at_root or layout.at_numa)
+    return hardware.derived(layout_of).has_places
 
 
 class _Concerns:

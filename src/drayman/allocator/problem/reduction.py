@@ -157,6 +157,8 @@ class _PoolSorts:
         layout = hardware.derived(layout_of)
         roots = self._canonical(*_by_label([place.root for place in layout.places]))
         numa = self._canonical(*_by_label([place.numa for place in layout.places]))
+        sockets = self._canonical(*_by_label([place.socket for place in layout.places]))
+        fabrics = self._canonical(*_by_label([place.fabric for place in layout.places]))
         sets = (hardware.shareable, hardware.binding, hardware.selects_node, hardware.consumers)
         known: dict[Hashable, int] = {}
         found: list[Hashable] = []
@@ -172,6 +174,8 @@ class _PoolSorts:
                 tuple([layout.places[p].kind for p in devices]),
                 roots[number],
                 numa[number],
+                sockets[number],
+                fabrics[number],
             )
             found.append(known.setdefault(shape, len(known)))
         return found
