@@ -24,7 +24,7 @@ def claim_write(known: ResourceClaim, wanted: ResourceClaim) -> PartsWrite[Resou
         parts["metadata", "finalizers"] = list(wanted.metadata.finalizers) or None
     note = wanted.metadata.annotations.get(ALIGNMENT)
     if note != known.metadata.annotations.get(ALIGNMENT):
-        parts["metadata", "annotations", ALIGNMENT] = note
+        parts["metadata", "annotations"] = dict(wanted.metadata.annotations) or None
     if wanted.status.allocation != known.status.allocation:
         allocation = wanted.status.allocation
         parts["status", "allocation"] = None if allocation is None else codec.to_dict(allocation)

@@ -164,6 +164,7 @@ class _Funnels:
         required = [group for group in self._tables.alignment if group.ladder.is_required]
         for request in self._tables.requests:
             for alternative in request.alternatives:
+                yield from self._funnel(alternative)
                 groups = [g for g in required if g.includes(alternative.claim, alternative.name)]
                 if groups:
                     last = " or ".join(dict.fromkeys(str(g.ladder.rungs[-1]) for g in groups))

@@ -137,7 +137,9 @@ class DeviceKindStrategy(Strategy):
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
         text = text_of(obj.get("spec")) if self.type_ in _ADMIN_KINDS else None
         known = (self.type_, text)
-        if text is not None and _sound.find(known):
+        # What an annotation says about the spec is not part of it.
+        is_stated = ALIGN in map_at(obj, "metadata", "annotations")
+        if text is not None and not is_stated and _sound.find(known):
             return [*check_metadata(metadata_of(obj), namespaced=True)]
         value = convert(self.type_, obj)
         errors = validation.validate(value, check_selector)

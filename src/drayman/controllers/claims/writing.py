@@ -35,6 +35,7 @@ from drayman.cluster.writes import (
     RemoveWrite,
     Write,
 )
+from drayman.placement.alignment import without_note
 from drayman.placement.claims import FINALIZER
 from drayman.workloads.claims.generating import Generation
 from drayman.workloads.claims.releasing import Release
@@ -151,7 +152,9 @@ def _release_writes(release: Release) -> list[Write]:
     if release.removes_finalizer:
         parts["metadata", "finalizers"] = _other_finalizers(claim)
         if ALIGNMENT in meta.annotations:
-            parts["metadata", "annotations", ALIGNMENT] = None
+            parts["metadata", "annotations"] = (
+                dict(without_note(claim).metadata.annotations) or None
+            )
     if not parts:
         return [_deletion(claim)] if release.deletes else []
     write = PartsWrite.of(RESOURCE_CLAIMS, claim, parts, field_manager=_MANAGER)

@@ -99,8 +99,14 @@ def _annotations(metadata: Object, spec: Object) -> Errors:
     if DELETION_COST in annotations and not _is_cost(annotations[DELETION_COST]):
         detail = "must be a 32bit integer"
         yield invalid(f"{path}[{DELETION_COST}]", annotations[DELETION_COST], detail)
+
+
+def check_alignment(pod: Object) -> Errors:
+    """What a new pod states about the places of its devices."""
+    annotations = map_at(pod, "metadata", "annotations")
     if ALIGN in annotations:
-        yield from check_pod_annotation(annotations, path, claim_entries(spec))
+        entries = claim_entries(map_at(pod, "spec"))
+        yield from check_pod_annotation(annotations, "metadata.annotations", entries)
 
 
 def claim_entries(spec: Object) -> list[str]:
