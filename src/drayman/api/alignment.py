@@ -187,6 +187,5 @@ def _rung(text: str) -> Rung:
         ) from None
     if is_one and level is AlignmentLevel.ANY:
         raise AlignmentError("has 'one any', which means nothing")
-    if level is AlignmentLevel.NVLINK:
-        is_one = True  # a fabric joins GPUs only, so there are no partners
-    return Rung(level, is_one)
+    # A fabric joins GPUs only, so there are no partners, and one is always meant.
+    return Rung(level, is_one and level is not AlignmentLevel.NVLINK)
