@@ -6,18 +6,29 @@ import json
 import re
 
 from hypothesis import assume, given
+from hypothesis import strategies as st
 
-from drayman.allocator import Plan, Refusal, signature
+from drayman.allocator import (
+    HeldDevice,
+    Plan,
+    PodAlignment,
+    Policy,
+    Question,
+    Refusal,
+    search,
+    signature,
+)
 from drayman.api.codec import convert
 from drayman.api.resource import ResourceSlice
-from oracle.best import best_placement, cost_of, first_aligned
+from drayman.inventory import DeviceId
+from oracle.best import best_placement, best_rung, cost_of, first_aligned
 from oracle.brute import TooLarge
 from oracle.compare import normal
 from oracle.derived import assemble
 from oracle.first_fit import Fatal, prepare
 from oracle.model import Model
 from oracle.nodes import JsonObject
-from oracle.strategies import aligned_problems
+from oracle.strategies import LADDERS, aligned_problems
 from oracle.subject import BEST, FIRST_FIT, answer, ask, claims_of, inventory_of, ledger_of, node_of
 
 
@@ -69,6 +80,37 @@ def test_a_refusal_for_alignment_says_so(problem: JsonObject) -> None:
     assert isinstance(refusal, Refusal)
     if isinstance(ask(_unaligned(problem), BEST), Plan):
         assert any("aligned at" in rejection.detail for rejection in refusal.rejections)
+
+
+@given(
+    problem=aligned_problems(with_alternatives=False),
+    ladder=st.sampled_from(LADDERS),
+    number=st.integers(0, 2),
+    policy=st.sampled_from([BEST, FIRST_FIT]),
+)
+def test_a_pod_is_aligned_across_claims_and_with_what_it_has(
+    problem: JsonObject, ladder: str, number: int, policy: Policy
+) -> None:
+    """What a pod states is about all of its claims together, and about devices that some of them have already."""
+    problem = _unaligned(problem)
+    model = Model(problem)
+    held = [tuple(entry.values()) for entry in problem["allocated"]["devices"]][:number]
+    try:
+        prepare(model)
+        expected = best_rung(model, ladder, set(held))
+    except (Fatal, TooLarge):
+        assume(False)
+    claims = claims_of(problem)
+    mine = tuple(HeldDevice("mine", "r", DeviceId(*key)) for key in held)
+    entries = tuple(f"c{index}" for index in range(len(claims)))
+    stated = PodAlignment(ladder, entries, frozenset({"mine"}), mine)
+    view = inventory_of(problem).view(node_of(problem), ledger_of(problem))
+    found = search(view, Question(claims, stated), policy=policy)
+    if expected is None:
+        assert isinstance(found, Refusal)
+        return
+    assert isinstance(found, Plan)
+    assert [level.rung for level in found.levels] == [expected]
 
 
 @given(problem=aligned_problems())

@@ -140,3 +140,51 @@ def test_a_claim_says_what_is_wrong_with_its_statement() -> None:
     assert "annotation drayman.dev/align names gpus, which is not a request" in (
         found.headline.sentence
     )
+
+
+PARAMETERS = {"apiVersion": "drayman.dev/v1alpha1", "kind": "AlignmentPolicy"}
+CONFIG = {"opaque": {"driver": "drayman.dev", "parameters": {**PARAMETERS, "levels": ["pcieRoot"]}}}
+
+
+@pytest.mark.parametrize(
+    ("claim_fields", "pod_fields", "sentence", "patch"),
+    [
+        pytest.param(
+            {"align": "gpu, nic: pcieRoot; gpu: numaNode > any"},
+            {},
+            "Let drayman.dev/align of claim c0 end in any, so that it is only preferred.",
+            {
+                "path": "/metadata/annotations/drayman.dev~1align",
+                "value": "gpu, nic: pcieRoot > any; gpu: numaNode > any",
+            },
+            id="claim",
+        ),
+        pytest.param(
+            {},
+            {"metadata": {"annotations": {ALIGN: "c0: numaNode"}}},
+            "Let drayman.dev/align of the pod end in any, so that it is only preferred.",
+            {"path": "/metadata/annotations/drayman.dev~1align", "value": "c0: numaNode > any"},
+            id="pod",
+        ),
+        pytest.param(
+            {"config": [CONFIG]},
+            {},
+            "Add any to the levels of AlignmentPolicy in claim c0.",
+            {"path": "/spec/devices/config/0/opaque/parameters/levels/1", "value": "any"},
+            id="configuration",
+        ),
+    ],
+)
+def test_a_requirement_may_become_a_wish(
+    claim_fields: Any, pod_fields: Any, sentence: str, patch: dict[str, str]
+) -> None:
+    """The first remedy for a level that cannot be reached: tried by a search, and exact enough for a program."""
+    world = town(a=FAR).wants(pair(**claim_fields), **pod_fields).world()
+    pod = world.pod("default", "pending")
+    assert pod is not None
+    found = explain_pod(world, pod)
+    assert found.headline.reason is Reason.CONSTRAINT_UNMEETABLE
+    first = found.remedies[0]
+    assert (first.sentence, first.node) == (sentence, "a")
+    (operation,) = first.operations
+    assert operation.patch == ({"op": "add", **patch},)

@@ -23,6 +23,7 @@ SOCKET = "dra.cpu/socketID"
 FABRIC = "drayman.dev/nvlinkGroup"
 
 Cost = tuple[Any, ...]
+DeviceKey = tuple[str, str, str]
 
 _KINDS = {"gpu": "gpu", "nic": "nic"}
 
@@ -48,6 +49,21 @@ def first_aligned(model: Model, budget: int = 30_000) -> Placement | None:
     judge = _Judge(model)
     found = (p for p in Enumerator(model, budget).placements() if judge.is_aligned(p))
     return min(found, key=lambda p: (judge.rungs(p), judge.positions(p)), default=None)
+
+
+def best_rung(model: Model, ladder: str, held: set[DeviceKey], budget: int = 30_000) -> int | None:
+    """The best level that any valid allocation reaches, all entries together with devices that are held; None if there is none."""
+    ((_, levels),) = groups_of(ladder)
+    judge = _Judge(model)
+    already = [judge.places[i] for i, device in enumerate(model.devices) if device.id in held]
+    found = [
+        rung(
+            levels,
+            already + [judge.places[e.device] for e in placement.entries if not e.choice.admin],
+        )
+        for placement in Enumerator(model, budget).placements()
+    ]
+    return min((index for index in found if index < len(levels)), default=None)
 
 
 def cost_of(model: Model, placement: Placement) -> Cost:

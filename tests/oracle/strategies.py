@@ -220,7 +220,7 @@ def placed_problems(draw: st.DrawFn) -> JsonObject:
     return problem(slices, *wanted, allocated=draw(holdings(slices)))
 
 
-_LADDERS = (
+LADDERS = (
     "pcieRoot > numaNode > any",
     "pcieRoot > numaNode",
     "pcieRoot",
@@ -273,7 +273,7 @@ def _aligned_claim(draw: st.DrawFn, *, with_alternatives: bool) -> JsonObject:
     if with_alternatives and draw(rarely(3)):
         requests.append(first_available("f", exactly("two", 2, "gpu"), exactly("one", 1, "nic")))
     names = [request["name"] for request in requests]
-    ladder = st.sampled_from(_LADDERS)
+    ladder = st.sampled_from(LADDERS)
     stated = draw(ladder)
     if draw(st.booleans()):
         chosen = draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))

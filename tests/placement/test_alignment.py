@@ -31,7 +31,7 @@ class Hall:
 
     def __init__(self) -> None:
         self.state = ClusterState(Features(), lambda _: None)
-        self.decider = Decider(self.state)
+        self.round = Decider(self.state).round(0.0)
         for name, only in (("gpu", ONLY_GPU), ("nic", ONLY_NIC)):
             self.state.set_class(convert(DeviceClass, device_class(name, only)))
 
@@ -61,7 +61,7 @@ class Hall:
             metadata["annotations"] = {ALIGN: align}  # type: ignore[assignment]
         entries = [{"name": name, "resourceClaimName": name} for name in claims]
         pod = convert(Pod, {"metadata": metadata, "spec": {"resourceClaims": entries}})
-        return self.decider.round(0.0).decide(pod)
+        return self.round.decide(pod)
 
     def given(self, *claims: str, align: str | None = None) -> set[str]:
         """The devices that a pod with these claims gets."""
@@ -177,6 +177,24 @@ def test_another_alternative_is_served_if_the_first_cannot_be_aligned() -> None:
     wanted = first_available("gpus", exactly("two", 2, "gpu"), exactly("one", 1, "gpu"))
     hall.claim("c", wanted, exactly("nic", cls="nic"), align="one numaNode")
     assert hall.given("c") == {"g1", "n0"}
+
+
+def test_what_a_claim_has_already_counts() -> None:
+    """A pod that joins the users of a GPU gets the card beside it, or waits if that is required and taken."""
+    hall = Hall().node(
+        "n0",
+        {"g0": at("r0", 0), "g1": at("r1", 1)},
+        {"n0": at("r0", 0), "n1": at("r1", 1), "n2": at("r1", 1)},
+    )
+    hall.claim("g", exactly("gpu", cls="gpu"), config=[policy("any")])
+    hall.claim("n", exactly("nic", cls="nic")).claim("m", exactly("nic", cls="nic"))
+    hall.claim("first", exactly("gpu", cls="gpu"))
+    assert hall.given("first") == {"g0"}
+    assert hall.given("g") == {"g1"}
+    assert "n1" in hall.given("g", "n", align="pcieRoot > any")
+    assert "n2" in hall.given("g", "m", align="g, m: pcieRoot")
+    hall.claim("x", exactly("nic", cls="nic"))
+    assert "aligned at pcieRoot" in hall.refused("g", "x", align="g/gpu, x: pcieRoot")
 
 
 def test_what_was_reached_is_noted_on_the_claim() -> None:

@@ -16,7 +16,7 @@ from drayman.allocator.problem.outcome import (
     Scope,
 )
 from drayman.allocator.problem.question import Question
-from drayman.allocator.problem.stated import PodAlignment
+from drayman.allocator.problem.stated import HeldDevice, PodAlignment
 from drayman.allocator.search import Policy, search
 from drayman.allocator.signature import signature
 
@@ -26,6 +26,7 @@ __all__ = [
     "Exhausted",
     "Fault",
     "Finality",
+    "HeldDevice",
     "Outcome",
     "Plan",
     "PodAlignment",

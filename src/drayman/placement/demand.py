@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from drayman.allocator import PodAlignment, Question
+from drayman.allocator import HeldDevice, PodAlignment, Question
 from drayman.api import codec
 from drayman.api.alignment import ALIGN
 from drayman.api.core import Node, Pod
@@ -22,6 +22,7 @@ from drayman.api.nodeselector import matches
 from drayman.api.pods import containers_of, entry_claims
 from drayman.api.resource import ResourceClaim
 from drayman.bounded import Bounded
+from drayman.inventory.identity import DeviceId
 from drayman.placement.claims import EXTENDED_CLAIM, is_late, only_node_of, readiness
 from drayman.placement.extended import ExtendedClaim, extended_claim
 from drayman.placement.fit import FITS, Cause, NodeFacts, PodNeeds, Verdict, claim_name
@@ -283,11 +284,18 @@ def _alignment(pod: Pod, stated: str, claims: Sequence[ResourceClaim]) -> PodAli
     # An entry with an empty name needs no claim; the others have one each, in order.
     served = [entry.name for entry, name in entry_claims(pod) if name != ""]
     entries, others = [], {entry.name for entry in pod.spec.resource_claims}
+    held: list[HeldDevice] = []
     for entry, claim in zip(served, claims, strict=False):
         if claim.status.allocation is None:
             entries.append(entry)
             others.discard(entry)
-    return PodAlignment(stated, tuple(entries), frozenset(others))
+        else:
+            held += [
+                HeldDevice(entry, result.request, DeviceId.of(result))
+                for result in claim.status.results
+                if not result.admin_access
+            ]
+    return PodAlignment(stated, tuple(entries), frozenset(others), tuple(held))
 
 
 def _volume_claims(needs: PodNeeds) -> Hashable:

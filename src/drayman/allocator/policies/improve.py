@@ -148,7 +148,8 @@ class _BranchAndBound:
 
     def run(self, *, is_first: bool) -> None:
         """Find the best allocation. Raises OutOfSteps; what was found before is kept."""
-        if len(self.best) == len(self._alternatives) == 1:
+        is_plain = self._objective.ladders is None
+        if is_plain and len(self.best) == len(self._alternatives) == 1:
             only = self._alternatives[0]
             if not only.admin and only.sequence is None:
                 self._choose_one(only)
@@ -355,9 +356,6 @@ class _LevelsOnly(_BranchAndBound):
         if is_first and not any(self.cost.rungs):
             return
         super().run(is_first=is_first)
-
-    def _choose_one(self, only: Alternative) -> None:
-        """A single device is aligned, whichever it is: the one given will do."""
 
     def _cost_of_given(self, found: Sequence[tuple[Alternative, int]]) -> Cost:
         return _NOTHING._replace(rungs=self._ladders.reached(found))

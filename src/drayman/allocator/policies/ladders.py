@@ -3,7 +3,8 @@
 A group of devices reaches a rung that is `one` if all of them are known to be in one place at its level. It reaches any other if each two
 kinds of devices in the group are paired: with a devices of one kind and b <= a of the other, every place has at least as many of the
 first as of the second, and at most ceil(a / b) times as many. Devices of a single kind have to be in one place. Where NVLink is the level
-only GPUs count. A group of fewer than two devices reaches the first rung: there is nothing to align.
+only GPUs count. A group of fewer than two devices reaches the first rung: there is nothing to align. Devices that a claim of the pod has
+already are part of the groups that name them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from drayman.allocator.problem.stated import AlignedRequests
 from drayman.allocator.problem.tables import Alternative, Tables
 from drayman.allocator.tree.state import State
 from drayman.api.alignment import AlignmentLevel
+from drayman.inventory.identity import DeviceId
 from drayman.topology.locality import DeviceKind
 
 
@@ -41,6 +43,8 @@ class _Missing(Struct, frozen=True, eq=False):
 class _Group(Struct, frozen=True, eq=False):
     stated: AlignedRequests
     rungs: tuple[_Rung, ...]
+    held: tuple[int, ...]
+    """Devices that belong to it already."""
 
 
 class Ladders:
@@ -51,12 +55,15 @@ class Ladders:
         self._layout = layout
         self._exclusive = tables.view.hardware.everything & ~tables.view.hardware.shareable
         self._groups = [
-            _Group(stated, tuple(self._rung(r.level, r.is_one) for r in stated.ladder.rungs))
+            _Group(
+                stated,
+                tuple(self._rung(r.level, r.is_one) for r in stated.ladder.rungs),
+                self._positions(stated.held),
+            )
             for stated in tables.alignment
         ]
         self._members: dict[tuple[int, str], tuple[int, ...]] = {}
         self._kinds: dict[int, DeviceKind | None] = {}
-        self.nothing_to_align = (0,) * len(self._groups)
         # Worse than whatever reaches all that is required, for the first group already.
         self._out_of_reach = tuple(len(group.rungs) for group in self._groups)
 
@@ -64,6 +71,24 @@ class Ladders:
         if level is AlignmentLevel.ANY:
             return _Rung(None, is_one, False)
         return _Rung(self._layout.level(level), is_one, level is AlignmentLevel.NVLINK)
+
+    def _positions(self, devices: Sequence[DeviceId]) -> tuple[int, ...]:
+        """Where devices are in search order. Those of other nodes are not there: they cannot be used from here anyway."""
+        if not devices:
+            return ()
+        records = self._tables.view.hardware.records
+        return tuple(i for i, record in enumerate(records) if record.id in devices)
+
+    @property
+    def colours(self) -> tuple[int, ...]:
+        """The devices that are in one place with something that is held: no others are like them."""
+        return tuple(
+            rung.level.groups[rung.level.of_device[position]]
+            for group in self._groups
+            for position in group.held
+            for rung in group.rungs
+            if rung.level is not None and rung.level.of_device[position] >= 0
+        )
 
     @property
     def labels(self) -> tuple[tuple[int, ...], ...]:
@@ -135,7 +160,7 @@ class Ladders:
 
     def _sorted_out(self, placements: Iterable[tuple[Alternative, int]]) -> list[list[int]]:
         """By group, the devices that count for it."""
-        placed: list[list[int]] = [[] for _ in self._groups]
+        placed: list[list[int]] = [list(group.held) for group in self._groups]
         for alternative, position in placements:
             if not alternative.admin:
                 for group in self._of(alternative):

@@ -98,7 +98,8 @@ class Objective:
         counted = self._counter_set_colours(universe)
         stated = () if self.ladders is None else self.ladders.labels
         places = (*(tuple(devices) for _, devices in labels), *stated)
-        return Distinctions(places, (*colours, *counted))
+        near_held = () if self.ladders is None else self.ladders.colours
+        return Distinctions(places, (*colours, *counted, *near_held))
 
     def _describe(self, devices: int) -> Iterator[int]:
         """How many of each kind there are: all, those that can be shared, and those of either that are gone."""
@@ -204,10 +205,9 @@ class Objective:
         return most
 
     def cheapest(self, devices: int) -> tuple[Cost, int]:
-        """The best allocation of a single one of these devices, with its cost."""
+        """The best allocation of a single one of these devices, with its cost. For problems without stated alignments."""
         found: tuple[Cost, int] | None = None
         fresh = self._hardware.shareable & ~self._usage.paid
-        rungs = () if self.ladders is None else self.ladders.nothing_to_align
         gpus = self._layout.of_kind.get(DeviceKind.GPU, 0) if self._layout.fabrics else 0
         for position in positions(devices):
             fabrics = gpus >> position & 1
@@ -220,7 +220,7 @@ class Objective:
             ):
                 continue
             gone = self._usage.in_use | self._unusable | blocked | 1 << position
-            cost = Cost(rungs, fabrics, 0, 0, 1, 1, spoiled, opened, *self._broken(gone))
+            cost = Cost((), fabrics, 0, 0, 1, 1, spoiled, opened, *self._broken(gone))
             if found is None or cost < found[0]:
                 found = cost, position
         if found is None:

@@ -29,8 +29,8 @@ Selectors: TypeAlias = tuple[str, ...] | None
 
 def focused(view: NodeView, question: Question) -> NodeView:
     """What of the node concerns the question: the view itself, or one part of it."""
-    if len(view.parts) == 1:
-        return view
+    if len(view.parts) == 1 or question.stated.has_held:
+        return view  # in the second case, the devices that are held have to be shown too
     asked = selectors_of(view, question)
     serving = [part for part in view.parts if part.hardware.derived(_Concerns).any_of(asked)]
     placed = [part for part in view.parts if part.hardware.derived(_has_places)]

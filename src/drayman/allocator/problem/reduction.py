@@ -30,6 +30,8 @@ def reduced(tables: Tables) -> Tables:
     hardware = tables.view.hardware
     if not hardware.has_many_pools or tables.error_capable or _asks_for_all(tables):
         return tables
+    if tables.question.stated.has_held:
+        return tables  # pools that are alike differ by how close they are to what is held
     pools = _enough_of_each(tables, hardware.derived(_PoolSorts).of(tables))
     ranges = hardware.pool_devices
     devices = 0

@@ -25,6 +25,7 @@ from drayman.api.resource import (
     DeviceClassConfiguration,
     ResourceClaim,
 )
+from drayman.inventory.identity import DeviceId
 
 
 class AlignedRequests(Struct, frozen=True):
@@ -37,6 +38,8 @@ class AlignedRequests(Struct, frozen=True):
     """Claims and requests, or alternatives of them; empty if all requests of the claims are meant."""
     origin: str = "claim"
     """What states it: `claim`, `pod`, or `class` with its name."""
+    held: tuple[DeviceId, ...] = ()
+    """Devices that other claims of the pod have already, and that the others are to be aligned with."""
 
     def includes(self, claim: int, name: str) -> bool:
         """Whether a request, or one of its alternatives, is meant."""
@@ -53,6 +56,14 @@ class Misstated(Struct, frozen=True):
     text: str
 
 
+class HeldDevice(Struct, frozen=True):
+    """A device that a claim of the pod has already."""
+
+    entry: str
+    request: str
+    device: DeviceId
+
+
 class PodAlignment(Struct, frozen=True):
     """What a pod states about the claims of a question."""
 
@@ -61,7 +72,9 @@ class PodAlignment(Struct, frozen=True):
     entries: tuple[str, ...]
     """By claim, the name of the pod's entry for it; empty for a claim that the pod does not name."""
     others: frozenset[str] = frozenset()
-    """The entries whose claims have their devices already."""
+    """The entries whose claims have their devices already, or that need no claim."""
+    held: tuple[HeldDevice, ...] = ()
+    """What those have."""
 
 
 class Statements(Struct, frozen=True):
@@ -72,6 +85,8 @@ class Statements(Struct, frozen=True):
     """The claims that a statement is about."""
     misstated: Misstated | None = None
     """The first statement that does not make sense."""
+    has_held: bool = False
+    """Whether devices that are held already count."""
 
 
 _NOTHING = Statements()
@@ -90,7 +105,7 @@ def statements(claims: Sequence[ResourceClaim], pod: PodAlignment | None) -> Sta
     except _MisstatedError as error:
         return Statements(misstated=error.misstated)
     about = frozenset(claim for group in groups for claim in group.claims)
-    return Statements(tuple(groups), about)
+    return Statements(tuple(groups), about, has_held=any(group.held for group in groups))
 
 
 def of_class(device_class: DeviceClass) -> Iterator[Ladder]:
@@ -144,14 +159,21 @@ def _of_pod(claims: Sequence[ResourceClaim], pod: PodAlignment) -> Iterator[Alig
     everything = tuple(range(len(claims)))
     for group in _read(pod.text, 0, "the pod's annotation"):
         if not group.requests:
-            yield AlignedRequests(group.ladder, everything, origin="pod")
+            held = tuple(each.device for each in pod.held)
+            yield AlignedRequests(group.ladder, everything, origin="pod", held=held)
             continue
         names: list[tuple[int, str]] = []
         for reference in group.requests:
             names += _meant(claims, pod, reference)
         about = tuple(dict.fromkeys(claim for claim, _ in names))
         if about:
-            yield AlignedRequests(group.ladder, about, tuple(names), "pod")
+            held = tuple(each.device for each in pod.held if _is_meant(each, group.requests))
+            yield AlignedRequests(group.ladder, about, tuple(names), "pod", held)
+
+
+def _is_meant(held: HeldDevice, references: tuple[str, ...]) -> bool:
+    parent = held.request.partition("/")[0]
+    return held.entry in references or f"{held.entry}/{parent}" in references
 
 
 def _meant(
