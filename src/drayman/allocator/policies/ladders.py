@@ -126,10 +126,9 @@ class Ladders:
     ) -> tuple[int, ...]:
         """Likewise for the best that an allocation which begins like this can reach, as far as is known."""
         ahead: list[list[_Missing]] = [[] for _ in self._groups]
-        number = missing
-        for each in self._tables.requests[request:]:
+        for index, each in enumerate(self._tables.requests[request:]):
             alternative = each.alternatives[0]
-            number = alternative.number if each is not self._tables.requests[request] else missing
+            number = alternative.number if index else missing
             if number and not alternative.admin:
                 lack = self._missing(alternative, number, state)
                 for group in self._of(alternative):
