@@ -16,6 +16,7 @@ from drayman.api.alignment import (
     stated_groups,
 )
 from drayman.api.codec import convert
+from drayman.api.core import Pod
 from drayman.api.resource import DeviceClass
 
 LADDERS = {
@@ -135,6 +136,16 @@ def test_an_annotation_is_only_checked_when_it_changes() -> None:
 
     assert "metadata.annotations[drayman.dev/align]" not in update(labelled)
     assert "metadata.annotations[drayman.dev/align]" in update(other)
+
+
+def test_pods_are_checked() -> None:
+    """Also where manifests are checked without a server."""
+    metadata = {"name": "p", "annotations": {"drayman.dev/align": "gpu: numaNode"}}
+    entries = [{"name": "gpus", "resourceClaimName": "g"}]
+    value = convert(Pod, {"metadata": metadata, "spec": {"resourceClaims": entries}})
+    found = errors_of(value)
+    assert list(found) == ["metadata.annotations[drayman.dev/align]"]
+    assert "did you mean gpus?" in next(iter(found.values()))
 
 
 def test_classes_are_checked() -> None:
