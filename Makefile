@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PYTEST_ARGS ?= -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test test-long lint pytest demo bench-allocator bench-api bench-explain bench-plan bench-beside bench-hostile lock clean
+.PHONY: help venv test test-long lint pytest demo bench-allocator bench-api bench-explain bench-plan bench-beside bench-alignment bench-hostile lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ bench-plan: venv ## time to plan 1,000 pods on 5,000 nodes, reading included
 
 bench-beside: venv ## what explain and plan cost a scheduler that is busy
 	@$(BIN)/python benchmarks/beside.py
+
+bench-alignment: venv ## how often pods get the nearest devices, beside first fit
+	@$(BIN)/python benchmarks/alignment.py
 
 bench-hostile: venv ## how long others wait while a user with edit rights is hostile
 	@$(BIN)/python benchmarks/hostile.py

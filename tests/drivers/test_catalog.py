@@ -90,6 +90,7 @@ EXPECTED = {
     "a3-mega": {"gpu.nvidia.com": 8, "dra.net": 8},
     "a3-ultra": {"gpu.nvidia.com": 8, "dra.net": 8},
     "nd-h100-v5": {"gpu.nvidia.com": 8, "dra.net": 8},
+    "nd-a100-v4": {"gpu.nvidia.com": 8, "dra.net": 8, "dra.cpu": 4},
     "oci-h100": {"gpu.nvidia.com": 8, "dra.net": 16},
     "mi300x": {"gpu.amd.com": 8, "dra.net": 8},
     "mi300x-dpx": {"gpu.amd.com": 16},
@@ -146,6 +147,7 @@ ALIGNMENT = {
     "a3-ultra": (NUMA, {(4, 4)}),
     "gb200-nvl72": (NUMA, {(2, 4)}),
     "nd-h100-v5": (NUMA, {(4, 4)}),
+    "nd-a100-v4": (NUMA, {(2, 2)}),
 }
 
 

@@ -125,7 +125,8 @@ class Town:
         """A pod without a node, with claims `c0`, `c1`, ... that have no devices."""
         names = [f"c{len(self.claims) + i}" for i in range(len(claims))]
         for title, made in zip(names, claims, strict=True):
-            self.claims.append({**made, "metadata": self._metadata(title, "default")})
+            metadata = {**made["metadata"], **self._metadata(title, "default")}
+            self.claims.append({**made, "metadata": metadata})
         self.pods.append(self._pod(name, "default", names, **fields))
         return self
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from oracle.alignment import ALIGN
 from oracle.nodes import JsonObject
 from oracle.selectors import GPU, NIC, ONLY_GPU, ONLY_NIC, cel, with_verdicts
 
@@ -136,6 +137,7 @@ def claim(
     match: Iterable[str | tuple[str, list[str]]] = (),
     distinct: Iterable[str | tuple[str, list[str]]] = (),
     config: list[JsonObject] | None = None,
+    align: str | None = None,
 ) -> JsonObject:
     """A claim; a constraint is an attribute, or an attribute with the requests it applies to."""
     constraints = [_constraint("matchAttribute", item) for item in match]
@@ -143,7 +145,13 @@ def claim(
     spec = _clean(
         {"requests": list(requests), "constraints": constraints or None, "config": config}
     )
-    return {"metadata": {"name": "claim", "namespace": "default"}, "spec": {"devices": spec}}
+    metadata = {"name": "claim", "namespace": "default"}
+    if align is not None:
+        return {
+            "metadata": {**metadata, "annotations": {ALIGN: align}},
+            "spec": {"devices": spec},
+        }
+    return {"metadata": metadata, "spec": {"devices": spec}}
 
 
 def device_class(name: str, *select: str, config: list[JsonObject] | None = None) -> JsonObject:
@@ -184,7 +192,7 @@ def problem(
     nothing: JsonObject = {"devices": [], "sharedDevices": [], "aggregatedCapacity": []}
     named = []
     for number, item in enumerate(claims):
-        metadata = {"name": f"claim-{number}", "namespace": "default"}
+        metadata = {**item["metadata"], "name": f"claim-{number}"}
         named.append({**item, "metadata": metadata})
     return with_verdicts(
         {

@@ -218,3 +218,70 @@ def placed_problems(draw: st.DrawFn) -> JsonObject:
         for _ in range(draw(st.integers(1, 2)))
     ]
     return problem(slices, *wanted, allocated=draw(holdings(slices)))
+
+
+LADDERS = (
+    "pcieRoot > numaNode > any",
+    "pcieRoot > numaNode",
+    "pcieRoot",
+    "numaNode > any",
+    "numaNode > socket",
+    "one pcieRoot > pcieRoot > one numaNode > any",
+    "one numaNode > numaNode",
+    "one socket",
+    "nvlink > one numaNode > any",
+    "nvlink",
+)
+_SOCKETS = {0: 0, 1: 0, 2: 1}
+
+
+@st.composite
+def aligned_problems(draw: st.DrawFn, *, with_alternatives: bool = True) -> JsonObject:
+    """A node with roots, NUMA nodes, sockets and NVLink groups, partly in use, and claims that state alignments."""
+    numa_of = [draw(st.sampled_from([0, 1, 2, None])) for _ in range(4)]
+    has_sockets, has_fabrics = draw(st.booleans()), draw(st.booleans())
+    made: dict[str, list[JsonObject]] = {GPU: [], NIC: []}
+    for driver, prefix in ((GPU, "g"), (NIC, "n")):
+        for n in range(draw(st.integers(1, 4))):
+            root = draw(st.integers(0, 3))
+            attrs: JsonObject = {ROOT: f"r{root}"} if draw(st.integers(0, 7)) else {}
+            numa = numa_of[root]
+            if numa is not None:
+                attrs[NUMA] = numa
+                if has_sockets:
+                    attrs["dra.cpu/socketID"] = _SOCKETS[numa]
+            if has_fabrics and driver == GPU and draw(st.integers(0, 5)):
+                attrs["drayman.dev/nvlinkGroup"] = draw(st.sampled_from(["left", "right"]))
+            is_shared = draw(rarely(6)) or None
+            fields: dict[str, Any] = {"allowMultipleAllocations": is_shared} if is_shared else {}
+            made[driver].append(device(f"{prefix}{n}", attrs=attrs, **fields))
+    slices = [piece(found, driver=driver) for driver, found in made.items()]
+    wanted = [
+        draw(_aligned_claim(with_alternatives=with_alternatives))
+        for _ in range(draw(st.integers(1, 2)))
+    ]
+    return problem(slices, *wanted, allocated=draw(holdings(slices)))
+
+
+@st.composite
+def _aligned_claim(draw: st.DrawFn, *, with_alternatives: bool) -> JsonObject:
+    requests = [exactly("g", draw(st.integers(1, 2)), draw(st.sampled_from(["gpu", "gpu", "any"])))]
+    if draw(st.integers(0, 3)):
+        requests.append(exactly("n", draw(st.integers(1, 2)), "nic"))
+    if draw(rarely(3)):
+        requests.append(exactly("h", 1, draw(st.sampled_from(["gpu", "nic"]))))
+    if with_alternatives and draw(rarely(3)):
+        requests.append(first_available("f", exactly("two", 2, "gpu"), exactly("one", 1, "nic")))
+    names = [request["name"] for request in requests]
+    ladder = st.sampled_from(LADDERS)
+    stated = draw(ladder)
+    if draw(st.booleans()):
+        chosen = draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
+        stated = f"{', '.join(chosen)}: {stated}"
+    if draw(rarely(3)):
+        stated = f"{stated}; {draw(st.sampled_from(names))}: {draw(ladder)}"
+    return claim(
+        *requests,
+        match=[ROOT] if draw(rarely(8)) else [],
+        align=stated if draw(st.integers(0, 7)) else None,
+    )

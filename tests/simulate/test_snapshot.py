@@ -200,6 +200,23 @@ def test_what_is_between_claims_and_drivers_is_left_out() -> None:
     assert text.count(b'"opaque":{"driver":"d"}') == 4
 
 
+def test_what_is_stated_about_alignment_is_kept() -> None:
+    """It decides about devices; without it, another cluster would be read."""
+    parameters = {"apiVersion": "drayman.dev/v1alpha1", "kind": "AlignmentPolicy"}
+    stated = {"driver": "drayman.dev", "parameters": {**parameters, "levels": ["numaNode"]}}
+    unknown = {"driver": "drayman.dev", "parameters": {"kind": "K", "password": SECRET}}
+    config = [{"opaque": stated}, {"opaque": unknown}]
+    metadata = {"name": "x", "annotations": {"drayman.dev/align": "pcieRoot"}}
+    objects = Objects(
+        claims=(convert(ResourceClaim, {"metadata": metadata, "spec": {"devices": {"config": config}}}),)
+    )  # fmt: skip
+    text = lines(World(objects, NOW))
+    assert SECRET.encode() not in text
+    (read,) = read_snapshot("f", text, now=NOW).objects.claims
+    assert read.metadata.annotations == {"drayman.dev/align": "pcieRoot"}
+    assert read.spec.devices.config[0] == objects.claims[0].spec.devices.config[0]
+
+
 WRONG: dict[str, tuple[str, str]] = {
     "no cluster": ("kind: ConfigMap\napiVersion: v1\n", "f: is not a snapshot of a cluster"),
     "a field of another type": (

@@ -18,6 +18,11 @@ CASES = {
         Locality("pci0000:15", 0, "0000:1b:00.0"),
         "X",
     ),
+    "GPUs of different NVLink groups": (
+        Locality("pci0000:15", 0, "0000:1b:00.0", nvlinks=18, fabric="left"),
+        Locality("pci0000:97", 1, "0000:9d:00.0", nvlinks=18, fabric="right"),
+        "SYS",
+    ),
     "two GPUs on NVLink": (GPU, Locality("pci0000:97", 1, "0000:9d:00.0", nvlinks=18), "NV18"),
     "unequal NVLinks count the fewer": (
         GPU,

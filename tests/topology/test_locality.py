@@ -94,7 +94,31 @@ CASES = {
     "an SXM GPU has NVLink to its peers": (
         "gpu.nvidia.com",
         {"type": text("gpu"), "productName": text("NVIDIA H100 80GB HBM3")},
-        Locality(nvlinks=18),
+        Locality(nvlinks=18, fabric="NVIDIA H100 80GB HBM3"),
+    ),
+    "a stated NVLink group wins over what the product implies": (
+        "gpu.nvidia.com",
+        {
+            "type": text("gpu"),
+            "productName": text("NVIDIA H100 80GB HBM3"),
+            "nvlinkDomain": text("left"),
+        },
+        Locality(nvlinks=18, fabric="left"),
+    ),
+    "an NVLink group may be a number, under a name that any driver can use": (
+        "gpu.example.com",
+        {"drayman.dev/nvlinkGroup": number(1)},
+        Locality(fabric="1"),
+    ),
+    "Instinct GPUs of one board are joined by XGMI": (
+        "gpu.amd.com",
+        {"type": text("amdgpu"), "productName": text("AMD_Instinct_MI300X_OAM")},
+        Locality(fabric="AMD_Instinct_MI300X_OAM"),
+    ),
+    "the CPU driver names the socket": (
+        "dra.cpu",
+        {"socketID": number(1), "numaNodeID": number(3)},
+        Locality(numa=3, socket=1),
     ),
     "a partition of it has not": (
         "gpu.nvidia.com",

@@ -10,12 +10,14 @@ from drayman.allocator.problem.outcome import (
     Outcome,
     Plan,
     Quality,
+    ReachedLevel,
     Refusal,
     Rejection,
     RejectionReason,
     Scope,
 )
 from drayman.allocator.problem.question import Question
+from drayman.allocator.problem.stated import HeldDevice, PodAlignment
 from drayman.allocator.search import Policy, search
 from drayman.allocator.signature import signature
 
@@ -25,11 +27,14 @@ __all__ = [
     "Exhausted",
     "Fault",
     "Finality",
+    "HeldDevice",
     "Outcome",
     "Plan",
+    "PodAlignment",
     "Policy",
     "Quality",
     "Question",
+    "ReachedLevel",
     "Refusal",
     "Rejection",
     "RejectionReason",

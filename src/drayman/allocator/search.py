@@ -11,6 +11,7 @@ from enum import Enum
 from msgspec.structs import replace
 
 from drayman.allocator.assembly import AmbiguousNodeSelectorError, assemble
+from drayman.allocator.policies.aligning import Aligner
 from drayman.allocator.policies.best import Best
 from drayman.allocator.policies.firstfit import FirstFit
 from drayman.allocator.policies.objective import broken_in, cost_of
@@ -72,7 +73,17 @@ def _first_fit(view: NodeView, question: Question, max_steps: int) -> Outcome:
         return Exhausted(run.steps)
     if placements is None:
         return _refuse(tables, run.steps)
-    return _plan(tables, placements, run.steps, None, repeats_config=True)
+    steps = run.steps
+    if tables.alignment:
+        aligner = Aligner(reduced(tables), max_steps - steps, in_order=True)
+        try:
+            placements = aligner.run(placements)
+        except OutOfSteps:
+            return Exhausted(steps + aligner.steps)
+        steps += aligner.steps
+        if placements is None:
+            return _refuse(tables, steps, is_misaligned=True)
+    return _plan(tables, placements, steps, None, repeats_config=True)
 
 
 def _best(view: NodeView, question: Question, max_steps: int) -> Outcome:
@@ -84,12 +95,13 @@ def _best(view: NodeView, question: Question, max_steps: int) -> Outcome:
     run = Best(reduced(tables), max_steps)
     try:
         placements = run.run()
-        if placements is None and _could_have_mattered(tables, max_steps - run.steps):
+        is_refused = placements is None and not run.is_misaligned
+        if is_refused and _could_have_mattered(tables, max_steps - run.steps):
             return _selector_fault(tables, run.steps)
     except OutOfSteps:
         return Exhausted(run.steps)
     if placements is None:
-        return _refuse(tables, run.steps, _warnings(tables))
+        return _refuse(tables, run.steps, _warnings(tables), is_misaligned=run.is_misaligned)
     return _plan(tables, placements, run.steps, run.cost, _warnings(tables))
 
 
@@ -140,10 +152,14 @@ def _selector_failure(
 
 
 def _refuse(
-    tables: Tables, steps: int, warnings: tuple[SelectorWarning, ...] = ()
+    tables: Tables,
+    steps: int,
+    warnings: tuple[SelectorWarning, ...] = (),
+    *,
+    is_misaligned: bool = False,
 ) -> Refusal | Fault:
     """No allocation: the node's own fault if one of its pools cannot be used, else a refusal."""
-    refusal = Refusal(lambda: diagnose(tables), steps, warnings)
+    refusal = Refusal(lambda: diagnose(tables, is_misaligned=is_misaligned), steps, warnings)
     if tables.view.invalid_pools:
         pools = ", ".join(f"{pool.id}: {pool.reason}" for pool in tables.view.invalid_pools)
         text = f"invalid resource pools: {pools}"
@@ -213,7 +229,16 @@ def _plan(
         )
         return found if isinstance(found, Plan) else None
 
-    return Plan(claims, _basis(tables, placements), steps, alternatives, assess, repeat, warnings)
+    return Plan(
+        claims,
+        _basis(tables, placements),
+        steps,
+        alternatives,
+        assess,
+        repeat,
+        warnings,
+        tables.alignment,
+    )
 
 
 def _is_same_problem(tables: Tables, view: NodeView, question: Question) -> bool:
@@ -233,8 +258,9 @@ def _is_same_problem(tables: Tables, view: NodeView, question: Question) -> bool
 def _cost_for_node(tables: Tables, cost: Cost) -> Cost:
     """The cost of a plan, including what the devices left out add to it."""
     for usage in tables.view.left_out:
-        numa_nodes, roots = broken_in(usage)
+        fabrics, numa_nodes, roots = broken_in(usage)
         cost = cost._replace(
+            broken_fabrics=cost.broken_fabrics + fabrics,
             broken_numa_nodes=cost.broken_numa_nodes + numa_nodes,
             broken_roots=cost.broken_roots + roots,
         )

@@ -89,6 +89,7 @@ class _Appearances:
 def _describe(hardware: NodeHardware) -> Hashable:
     """Everything about the devices except names, attributes and what selectors decide."""
     numa: dict[int, int] = {-1: -1}
+    sockets: dict[int, int] = {-1: -1}
     return (
         tuple([(len(pool.records), len(pool.limits)) for pool in hardware.pools]),
         (hardware.shareable, hardware.binding, hardware.selects_node, hardware.consumers),
@@ -98,7 +99,13 @@ def _describe(hardware: NodeHardware) -> Hashable:
         tuple(hardware.capacity_kind),
         tuple(
             [
-                (place.kind, place.root, numa.setdefault(place.numa, len(numa)))
+                (
+                    place.kind,
+                    place.root,
+                    numa.setdefault(place.numa, len(numa)),
+                    sockets.setdefault(place.socket, len(sockets)),
+                    place.fabric,
+                )
                 for place in hardware.derived(layout_of).places
             ]
         ),

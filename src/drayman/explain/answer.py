@@ -140,6 +140,29 @@ class Alternative(ApiStruct):
     balance: int | None = None
 
 
+class AlignmentChoice(ApiStruct):
+    """A level that a stated alignment names."""
+
+    level: str
+    score: int
+    nodes: int = 0
+    """On how many suitable nodes it is the best that can be reached now."""
+
+
+class StatedAlignment(ApiStruct):
+    """Requests of a claim that are to be close together, and what they have reached or would reach."""
+
+    claim: str
+    requests: tuple[str, ...]
+    wanted_by: str
+    """`claim`, `pod` or `class NAME`."""
+    level: str
+    score: int
+    """From 100 for the first of the levels to 0 for the last of a wish."""
+    choices: tuple[AlignmentChoice, ...] = ()
+    """The levels that were stated, the preferred one first."""
+
+
 class DeviceCount(ApiStruct):
     """What the devices of one driver on a node are counted as."""
 
@@ -174,6 +197,8 @@ class Explanation(ApiStruct):
     untried: str = ""
     """Set if not every remedy could be tried."""
     alternatives: tuple[Alternative, ...] = ()
+    alignment: tuple[StatedAlignment, ...] = ()
+    """What is stated about the places of its devices, and the level that is reached."""
     taints: tuple[str, ...] = ()
     """For a node: the taints that keep pods away, as kubectl writes them."""
     counts: tuple[DeviceCount, ...] = ()

@@ -11,14 +11,18 @@ from contextlib import contextmanager
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
+from drayman.allocator import ReachedLevel
 from drayman.api.core import Pod
-from drayman.explain.answer import Alternative
+from drayman.explain.alignment import held_alignments, planned_alignments
+from drayman.explain.answer import Alternative, StatedAlignment
 from drayman.explain.qualities import quality_numbers
+from drayman.placement.alignment import note_on
 from drayman.placement.claims import ClaimsNotReadyError, claims_of, without_devices
 from drayman.placement.decision.deciding import Decider, Round
 from drayman.placement.demand import Demand
-from drayman.placement.placing import NodeStanding
+from drayman.placement.placing import Found, NodeStanding
 from drayman.placement.state import ClusterState
 from drayman.placement.world import World
 from drayman.reasons.node_fit import NodeFit
@@ -27,22 +31,44 @@ from drayman.reasons.wording import and_list
 MOST_ALTERNATIVES: Final = 5
 
 
-def alternatives(round_: Round, demand: Demand, chosen: str) -> tuple[Alternative, ...]:
-    """The best nodes for a pod that has none yet, and the one that was found for it."""
-    return _listed(round_.placer(demand).standings(demand), chosen)
+class Choice(Struct, frozen=True):
+    """The best nodes for a pod, and what is stated about the places of its devices."""
+
+    alternatives: tuple[Alternative, ...] = ()
+    alignment: tuple[StatedAlignment, ...] = ()
 
 
-def alternatives_of_running(world: World, pod: Pod) -> tuple[Alternative, ...]:
-    """The best nodes for a pod that has one, and its own. None if its claims are not what they were."""
+def choice_for(round_: Round, demand: Demand, found: Found) -> Choice:
+    """For a pod that has no node yet, including the one that was found for it."""
+    standings = round_.placer(demand).standings(demand)
+    stated = planned_alignments(found.wanted.claims, levels_of(found), standings)
+    return Choice(_listed(standings, found.node.facts.name), stated)
+
+
+def choice_of_running(world: World, pod: Pod) -> Choice:
+    """For a pod that has a node, including its own. Nothing if its claims are not what they were."""
     state, chosen = world.state, pod.spec.node_name
+    held = state.claims_used_by(pod)
     with as_if_new(world, pod) as demand:
         if demand is None:
-            return ()
-        placer = Decider(state).placer(demand)
-        found = _listed(placer.standings(demand), chosen)
-        if not any(item.chosen for item in found):
-            return (*found, _refused(state, demand, chosen))
-    return found
+            return Choice()
+        round_ = Decider(state).round(world.now)
+        standings = round_.placer(demand).standings(demand)
+        listed = _listed(standings, chosen)
+        if not any(item.chosen for item in listed):
+            listed = (*listed, _refused(state, demand, chosen))
+        names = [claim.metadata.name for claim in demand.open]
+        mine = [claim for name in names for claim in held if claim.metadata.name == name]
+        others = [claim for claim in held if claim not in mine]
+        found = round_.find(demand) if any(map(note_on, mine)) else None
+        levels = levels_of(found) if isinstance(found, Found) else ()
+        stated = held_alignments(mine, levels, standings)
+    return Choice(listed, (*stated, *held_alignments(others)))
+
+
+def levels_of(found: Found) -> tuple[ReachedLevel, ...]:
+    """The level that each stated alignment reaches on a node that was found."""
+    return () if found.plan is None else found.plan.levels
 
 
 @contextmanager

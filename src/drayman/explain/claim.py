@@ -7,6 +7,7 @@ import msgspec
 from drayman.api.core import Pod
 from drayman.api.pods import is_finished, named_claims
 from drayman.api.resource import ResourceClaim
+from drayman.explain.alignment import held_alignments
 from drayman.explain.answer import Explanation
 from drayman.explain.holders import Holders
 from drayman.explain.pod import explain_pod, explained
@@ -89,6 +90,7 @@ def _allocated(world: World, claim: ResourceClaim) -> Explanation:
         explained(world, claim.kind, claim.metadata, headline),
         devices=names,
         holders=(holder,),
+        alignment=held_alignments([claim]),
         node=_node(world, claim),
     )
 

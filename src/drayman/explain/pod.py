@@ -10,7 +10,7 @@ from drayman.api.core import Pod
 from drayman.api.meta import ObjectMeta
 from drayman.api.pods import is_finished
 from drayman.explain.answer import Explanation
-from drayman.explain.choice import alternatives, alternatives_of_running
+from drayman.explain.choice import choice_for, choice_of_running
 from drayman.explain.funnel import funnels, node_fit_steps
 from drayman.explain.hidden import UNTRIED, as_far_as_seen
 from drayman.explain.holders import Holders, holders
@@ -116,8 +116,10 @@ def _not_to_be_placed(
     if pod.spec.node_name and not is_finished(pod):
         base = msgspec.structs.replace(base, devices=devices_of(world, pod))
         if first.reason is not Reason.TERMINATING:
-            found = alternatives_of_running(world, pod)
-            base = msgspec.structs.replace(base, alternatives=found)
+            choice = choice_of_running(world, pod)
+            base = msgspec.structs.replace(
+                base, alternatives=choice.alternatives, alignment=choice.alignment
+            )
     if with_remedies and first.reason in LOST:
         return msgspec.structs.replace(base, remedies=tuple(replaced_pod(world, pod, first.reason)))
     if pod.spec.node_name or first.reason is Reason.RUNS:
@@ -146,13 +148,15 @@ def _fits(world: World, round_: Round, outcome: Fitting) -> Explanation:
             funnels=funnels(survey, refused=False),
             untried=UNTRIED,
         )
+    choice = choice_for(round_, demand, found)
     return msgspec.structs.replace(
         explained(world, "Pod", demand.pod.metadata, first),
         node=found.node.facts.name,
         devices=_planned(found),
         node_fit=node_fit_steps(survey),
         funnels=funnels(survey, refused=False),
-        alternatives=alternatives(round_, demand, found.node.facts.name),
+        alternatives=choice.alternatives,
+        alignment=choice.alignment,
     )
 
 

@@ -24,7 +24,13 @@ class Criterion(Struct, frozen=True):
 ALTERNATIVE: Final = Criterion(
     "alternative", "choice", "which alternative of a firstAvailable list it gets; 0 is the first"
 )
+STATED: Final = Criterion(
+    "alignment", "alignment", "how far below the first of the levels that it asks for"
+)
 _OF_COST: Final[Mapping[str, Criterion]] = {
+    "fabrics": Criterion(
+        "nvlinkGroups", "NVLink", "how many NVLink groups its GPUs are spread over"
+    ),
     "far": Criterion(
         "farPairs",
         "far pairs",
@@ -41,6 +47,9 @@ _OF_COST: Final[Mapping[str, Criterion]] = {
     "opened": Criterion(
         "newlyShared", "newly shared", "devices of which it would be the first to have a share"
     ),
+    "broken_fabrics": Criterion(
+        "splitNvlinkGroups", "split NVLink", "NVLink groups with some GPUs taken and some left"
+    ),
     "broken_numa_nodes": Criterion(
         "splitNumaNodes", "split NUMA", "NUMA nodes with some devices taken and some left"
     ),
@@ -48,7 +57,7 @@ _OF_COST: Final[Mapping[str, Criterion]] = {
         "splitPcieRoots", "split roots", "PCIe roots with some devices taken and some left"
     ),
 }
-CRITERIA: Final = {each.name: each for each in (ALTERNATIVE, *_OF_COST.values())}
+CRITERIA: Final = {each.name: each for each in (ALTERNATIVE, STATED, *_OF_COST.values())}
 
 
 def quality_numbers(key: tuple[object, ...]) -> dict[str, int]:
@@ -58,6 +67,8 @@ def quality_numbers(key: tuple[object, ...]) -> dict[str, int]:
         if isinstance(part, Quality):
             if part.alternatives:
                 numbers[ALTERNATIVE.name] = sum(part.alternatives)
+            if part.cost.rungs:
+                numbers[STATED.name] = sum(part.cost.rungs)
             costs = part.cost._asdict()
-            numbers.update({_OF_COST[field].name: number for field, number in costs.items()})
+            numbers.update({each.name: costs[field] for field, each in _OF_COST.items()})
     return numbers

@@ -22,6 +22,7 @@ from drayman.api.resource import (
 )
 from drayman.api.times import seconds_of
 from drayman.inventory.identity import DeviceId
+from drayman.placement.alignment import without_note
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 EXTENDED_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
@@ -178,7 +179,7 @@ def consumer_of(user: Pod | PodGroup) -> ResourceClaimConsumerReference:
 
 def without_devices(claim: ResourceClaim) -> ResourceClaim:
     """The claim once it has given back its devices: nothing uses it, and nothing is said about them."""
-    return replace(claim, status=ResourceClaimStatus())
+    return replace(without_note(claim), status=ResourceClaimStatus())
 
 
 def without_user(claim: ResourceClaim, pod: Pod) -> ResourceClaim:

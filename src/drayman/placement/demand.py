@@ -12,15 +12,17 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from drayman.allocator import Question
+from drayman.allocator import HeldDevice, PodAlignment, Question
 from drayman.api import codec
+from drayman.api.alignment import ALIGN
 from drayman.api.core import Node, Pod
 from drayman.api.errors import SelectorError
 from drayman.api.meta import ObjectMeta, OwnerReference
 from drayman.api.nodeselector import matches
-from drayman.api.pods import containers_of
+from drayman.api.pods import containers_of, entry_claims
 from drayman.api.resource import ResourceClaim
 from drayman.bounded import Bounded
+from drayman.inventory.identity import DeviceId
 from drayman.placement.claims import EXTENDED_CLAIM, is_late, only_node_of, readiness
 from drayman.placement.extended import ExtendedClaim, extended_claim
 from drayman.placement.fit import FITS, Cause, NodeFacts, PodNeeds, Verdict, claim_name
@@ -80,6 +82,8 @@ class Demand:
     timed_out: frozenset[str]
     """Claims, by uid, whose devices were not made ready in time, or failed."""
     shape: _Shape
+    alignment: PodAlignment | None = None
+    """What the pod states about the places of its devices."""
     _wanted: dict[frozenset[str], DevicesWanted] = field(default_factory=dict, init=False)
 
     @property
@@ -133,7 +137,7 @@ class Demand:
                 claims = (*claims, self._claim_for(extended))
         question = shape.questions.get(delegated)
         if question is None:
-            question = shape.questions[delegated] = Question(claims)
+            question = shape.questions[delegated] = Question(claims, self.alignment)
         impossible = None
         if extended is not None and self.stale_extended is not None:
             impossible = _STALE
@@ -200,6 +204,8 @@ class Demands:
             if claim.status.allocation is not None:
                 only_node = only_node or only_node_of(claim.status.allocation.node_selector)
         stale = self._state.extended_claim_of(pod.metadata.uid) if extended else None
+        stated = pod.metadata.annotations.get(ALIGN)
+        alignment = None if stated is None else _alignment(pod, stated, claims)
         return Demand(
             pod,
             needs,
@@ -211,7 +217,8 @@ class Demands:
             self._missing_class(opened),
             only_node,
             timed_out,
-            self._shape(pod, needs, opened, held, timed_out, extended, stale),
+            self._shape(pod, needs, opened, held, timed_out, extended, stale, alignment),
+            alignment,
         )
 
     def _is_lost(self, claim: ResourceClaim, now: float) -> bool:
@@ -234,11 +241,14 @@ class Demands:
         timed_out: frozenset[str],
         extended: Mapping[str, str],
         stale: ResourceClaim | None,
+        alignment: PodAlignment | None,
     ) -> _Shape:
         # Where pods affect each other, labels and namespace distinguish them too.
         is_concerned = self._state.neighbourhood.concerns(needs)
         wanted = (
             tuple(codec.encode(claim.spec) for claim in opened),
+            tuple(claim.metadata.annotations.get(ALIGN) for claim in opened),
+            alignment,
             tuple(claim.metadata.uid for claim in held),
             timed_out,
             tuple(sorted(extended.items())),
@@ -277,6 +287,25 @@ def missing_class(claims: Sequence[ResourceClaim], classes: Container[str]) -> M
                 if spec.device_class_name not in classes:
                     return MissingClass(position, name, spec.device_class_name)
     return None
+
+
+def _alignment(pod: Pod, stated: str, claims: Sequence[ResourceClaim]) -> PodAlignment:
+    """What the annotation of a pod is about: the entries of its claims that have no devices yet, and the others."""
+    # An entry with an empty name needs no claim; the others have one each, in order.
+    served = [entry.name for entry, name in entry_claims(pod) if name != ""]
+    entries, others = [], {entry.name for entry in pod.spec.resource_claims}
+    held: list[HeldDevice] = []
+    for entry, claim in zip(served, claims, strict=False):
+        if claim.status.allocation is None:
+            entries.append(entry)
+            others.discard(entry)
+        else:
+            held += [
+                HeldDevice(entry, result.request, DeviceId.of(result))
+                for result in claim.status.results
+                if not result.admin_access
+            ]
+    return PodAlignment(stated, tuple(entries), frozenset(others), tuple(held))
 
 
 def _volume_claims(needs: PodNeeds) -> Hashable:

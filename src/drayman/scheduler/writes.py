@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from drayman.api import codec
+from drayman.api.alignment import ALIGNMENT
 from drayman.api.resource import ResourceClaim, ResourceClaimStatus
 from drayman.api.struct import Json
 from drayman.cluster.resources import PODS, RESOURCE_CLAIMS
@@ -21,6 +22,9 @@ def claim_write(known: ResourceClaim, wanted: ResourceClaim) -> PartsWrite[Resou
     parts: dict[tuple[str, ...], Json] = {}
     if wanted.metadata.finalizers != known.metadata.finalizers:
         parts["metadata", "finalizers"] = list(wanted.metadata.finalizers) or None
+    note = wanted.metadata.annotations.get(ALIGNMENT)
+    if note != known.metadata.annotations.get(ALIGNMENT):
+        parts["metadata", "annotations"] = dict(wanted.metadata.annotations) or None
     if wanted.status.allocation != known.status.allocation:
         allocation = wanted.status.allocation
         parts["status", "allocation"] = None if allocation is None else codec.to_dict(allocation)

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from drayman.api import codec
+from drayman.api.alignment import DRIVER, AlignmentError, ladder_of_parameters
 from drayman.api.core import Container, Pod, PodSpec
 from drayman.api.jobs import Job
 from drayman.api.meta import ObjectMeta
@@ -20,6 +21,7 @@ from drayman.api.resource import (
     DeviceClaimConfiguration,
     DeviceClass,
     DeviceClassConfiguration,
+    OpaqueDeviceConfiguration,
     ResourceClaim,
     ResourceClaimSpec,
     ResourceClaimStatus,
@@ -114,12 +116,23 @@ def _clean_job(job: Job) -> Job:
 def _clean_configs(configs: tuple[_Config, ...]) -> tuple[_Config, ...]:
     return tuple(
         config
-        if config.opaque is None
+        if config.opaque is None or _is_ours(config.opaque)
         else msgspec.structs.replace(
             config, opaque=msgspec.structs.replace(config.opaque, parameters=None)
         )
         for config in configs
     )
+
+
+def _is_ours(opaque: OpaqueDeviceConfiguration) -> bool:
+    """Whether the data is not for a driver, but says where devices are to be."""
+    if opaque.driver != DRIVER:
+        return False
+    try:
+        ladder_of_parameters(opaque.parameters)
+    except AlignmentError:
+        return False
+    return True
 
 
 def _clean_class(device_class: DeviceClass) -> DeviceClass:

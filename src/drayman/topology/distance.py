@@ -77,7 +77,7 @@ def link(one: Locality, other: Locality) -> Link:
     """What joins two devices of one node. Symmetric."""
     if one.bus_id is not None and one.bus_id == other.bus_id:
         return Link(Distance.SELF)
-    if one.nvlinks is not None and other.nvlinks is not None:
+    if one.nvlinks is not None and other.nvlinks is not None and one.fabric == other.fabric:
         return Link(Distance.NVLINK, min(one.nvlinks, other.nvlinks))
     return Link(_over_pcie(one, other))
 

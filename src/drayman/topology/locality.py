@@ -1,8 +1,7 @@
 """Where one device is, and what sort of device it is, from the attributes its driver publishes.
 
-Kubernetes standardised `pcieRoot`, then `pciBusID`, then `numaNode`; drivers older than a name publish the same fact under
-one of their own. Each fact is therefore looked up under the standard name first and the known vendor names after it. What no
-name gives stays `None`: virtual machines often hide all of it, and a wrong guess would look like an alignment.
+Drivers name the same fact differently; `attribute_names` has the table. What no name gives stays `None`: virtual machines often hide all
+of it, and a wrong guess would look like an alignment.
 """
 
 from __future__ import annotations
@@ -11,21 +10,12 @@ import re
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from drayman.api.resource import Device, DeviceAttribute
-
-STANDARD_DOMAIN: Final = "resource.kubernetes.io"
-
-# Names without a domain belong to the driver's own. In order of trust: the standard one comes before all of them.
-_ROOT_NAMES: Final = ("pcieRoot", "pciRoot")
-_BUS_NAMES: Final = ("pciBusID", "pciAddress", "pciAddr", "parentPciAddr")
-_NUMA_NAMES: Final = ("numaNode", "numaNodeID")
-
-# Informal names that drivers publish for each other's sake, whatever their own domain is.
-_SHARED_NUMA_NAMES: Final = ("dra.net/numaNode", "dra.cpu/numaNodeID")
+from drayman.topology.attribute_names import Fact, names_of
 
 _BUS_ID: Final = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
 
@@ -49,29 +39,47 @@ class Locality(Struct, frozen=True):
     bus_id: str | None = None
     nvlinks: int | None = None
     """NVLinks to every other GPU of the node, where the product has a switched fabric."""
+    socket: int | None = None
+    fabric: str | None = None
+    """Which GPUs of the node it is joined to by NVLink, or by the equivalent of another vendor: those with the same value."""
 
 
 def locality(driver: str, device: Device) -> Locality:
     """Where the device is."""
     attributes = device.attributes
-    names = _names(driver)
-    root, numa = root_and_numa(driver, device)
-    bus = _text(attributes, names.bus)
-    product = _text(attributes, names.product)
-    whole = _text(attributes, names.type_) == "gpu"
+    found = place_of(driver, device)
+    bus = _text(attributes, names_of(driver, Fact.BUS_ID))
+    product = _text(attributes, names_of(driver, Fact.PRODUCT))
+    whole = _text(attributes, names_of(driver, Fact.TYPE)) == "gpu"
     return Locality(
-        pcie_root=root,
-        numa=numa,
+        pcie_root=found.root,
+        numa=found.numa,
         bus_id=bus.lower() if bus is not None and _BUS_ID.fullmatch(bus) else None,
         nvlinks=_SWITCHED_NVLINKS.get(product) if whole and product is not None else None,
+        socket=found.socket,
+        fabric=found.fabric,
     )
 
 
-def root_and_numa(driver: str, device: Device) -> tuple[str | None, int | None]:
-    """The part of the locality that searches look at, for each device of a cluster: it must cost as little as possible."""
+class Place(NamedTuple):
+    """The part of the locality that searches look at."""
+
+    root: str | None
+    numa: int | None
+    socket: int | None
+    fabric: str | None
+
+
+def place_of(driver: str, device: Device) -> Place:
+    """Where the device is, as far as searches look at it. Worked out for each device of a cluster: it must cost as little as possible."""
     attributes = device.attributes
-    root, numa = _place_names(driver, tuple(attributes))
-    return (_text(attributes, root) if root else None, _number(attributes, numa) if numa else None)
+    names = _place_names(driver, tuple(attributes))
+    return Place(
+        _text(attributes, names.root) if names.root else None,
+        _number(attributes, names.numa) if names.numa else None,
+        _number(attributes, names.socket) if names.socket else None,
+        _fabric(attributes, names) if names.fabric or names.product else None,
+    )
 
 
 def kind(driver: str, device: Device) -> DeviceKind:
@@ -79,7 +87,7 @@ def kind(driver: str, device: Device) -> DeviceKind:
     by_driver = _kind_of_driver(driver)
     if by_driver is not DeviceKind.OTHER or driver in _KNOWN_DRIVERS:
         return by_driver
-    return _WORDS.get(_text(device.attributes, _names(driver).type_) or "", DeviceKind.OTHER)
+    return _WORDS.get(_text(device.attributes, names_of(driver, Fact.TYPE)) or "", DeviceKind.OTHER)
 
 
 # --- Sorts of devices -----------------------------------------------------------------------------
@@ -124,6 +132,12 @@ _SWITCHED_NVLINKS: Final = {
 
 No driver publishes NVLink as an attribute, so the product name is the only source. PCIe variants have other names."""
 
+_MESHES: Final = frozenset({"AMD_Instinct_MI300X_OAM"})
+"""Products of which every pair on a board is joined directly, by XGMI."""
+
+_WHOLE: Final = frozenset({"gpu", "amdgpu"})
+"""Types of GPUs that are not partitions: these do not use the fabric."""
+
 
 @lru_cache(maxsize=1024)
 def _kind_of_driver(driver: str) -> DeviceKind:
@@ -138,36 +152,43 @@ def _kind_of_driver(driver: str) -> DeviceKind:
 # --- Attributes -----------------------------------------------------------------------------------
 
 
-class _Names(Struct, frozen=True):
-    """The attribute names to try for each fact, of devices of one driver."""
+class _PlaceNames(NamedTuple):
+    """The attribute names to look at for each fact, on devices that have attributes of certain names only."""
 
     root: tuple[str, ...]
-    bus: tuple[str, ...]
     numa: tuple[str, ...]
+    socket: tuple[str, ...]
+    fabric: tuple[str, ...]
     product: tuple[str, ...]
     type_: tuple[str, ...]
 
 
-@lru_cache(maxsize=1024)
-def _names(driver: str) -> _Names:
-    def own(*names: str) -> tuple[str, ...]:
-        return tuple(text for name in names for text in (name, f"{driver}/{name}"))
+@lru_cache(maxsize=4096)
+def _place_names(driver: str, given: tuple[str, ...]) -> _PlaceNames:
+    def present(fact: Fact) -> tuple[str, ...]:
+        return tuple(name for name in names_of(driver, fact) if name in given)
 
-    return _Names(
-        root=(f"{STANDARD_DOMAIN}/pcieRoot", *own(*_ROOT_NAMES)),
-        bus=(f"{STANDARD_DOMAIN}/pciBusID", *own(*_BUS_NAMES)),
-        numa=(f"{STANDARD_DOMAIN}/numaNode", *own(*_NUMA_NAMES), *_SHARED_NUMA_NAMES),
-        product=own("productName"),
-        type_=own("type"),
+    is_gpu = _kind_of_driver(driver) is DeviceKind.GPU
+    return _PlaceNames(
+        present(Fact.PCIE_ROOT),
+        present(Fact.NUMA_NODE),
+        present(Fact.SOCKET),
+        present(Fact.NVLINK_GROUP),
+        present(Fact.PRODUCT) if is_gpu else (),
+        present(Fact.TYPE),
     )
 
 
-@lru_cache(maxsize=4096)
-def _place_names(driver: str, given: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names to try for root and NUMA node on a device that has attributes of these names only."""
-    names = _names(driver)
-    root = tuple(name for name in names.root if name in given)
-    return root, tuple(name for name in names.numa if name in given)
+def _fabric(attributes: Mapping[str, DeviceAttribute], names: _PlaceNames) -> str | None:
+    stated = _text(attributes, names.fabric)
+    if stated is not None:
+        return stated
+    number = _number(attributes, names.fabric)
+    if number is not None:
+        return str(number)
+    product = _text(attributes, names.product)
+    joins_all = product in _SWITCHED_NVLINKS or product in _MESHES
+    return product if joins_all and _text(attributes, names.type_) in _WHOLE else None
 
 
 def _text(attributes: Mapping[str, DeviceAttribute], names: tuple[str, ...]) -> str | None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import Final
 
 from msgspec import Struct
 
+from drayman.allocator.policies.ladders import Ladders
 from drayman.allocator.policies.objective import Objective
 from drayman.allocator.problem.limits import MAX_ENTRIES
 from drayman.allocator.problem.outcome import Cost
@@ -41,6 +43,37 @@ def improve(
         except OutOfSteps:
             pass
     return Improvement(search.best, search.cost, search.steps)
+
+
+class Alignment(Struct, frozen=True):
+    """What a search for the best levels of stated alignments has come to."""
+
+    placements: list[tuple[Alternative, int]]
+    is_violated: bool
+    """Whether a level that is required is not reached."""
+    is_proven: bool
+    """Whether there is nothing better."""
+    steps: int
+
+
+def align(
+    tables: Tables,
+    found: Sequence[tuple[Alternative, int]],
+    max_steps: int,
+    *,
+    in_order: bool,
+) -> Alignment:
+    """The allocation that reaches the best levels, beginning with one that was found without regard to them.
+
+    `in_order`: if there are several, the one that comes first in search order.
+    """
+    search = _LevelsOnly(tables, found, max_steps)
+    is_proven = True
+    try:
+        search.run(is_first=not in_order)
+    except OutOfSteps:
+        is_proven = False
+    return Alignment(search.best, search.is_violated, is_proven, search.steps)
 
 
 class _Node:
@@ -95,7 +128,10 @@ class _BranchAndBound:
         self._is_settled = False  # whether the best is also known to come first in search order
         self.steps = 0
         self.best = list(found)
-        self.cost = self._objective.cost_of(found, self._transitions)
+        self.cost = self._cost_of_given(found)
+
+    def _cost_of_given(self, found: Sequence[tuple[Alternative, int]]) -> Cost:
+        return self._objective.cost_of(found, self._transitions)
 
     @cached_property
     def _bounds(self) -> Bounds:
@@ -112,7 +148,8 @@ class _BranchAndBound:
 
     def run(self, *, is_first: bool) -> None:
         """Find the best allocation. Raises OutOfSteps; what was found before is kept."""
-        if len(self.best) == len(self._alternatives) == 1:
+        is_plain = self._objective.ladders is None
+        if is_plain and len(self.best) == len(self._alternatives) == 1:
             only = self._alternatives[0]
             if not only.admin and only.sequence is None:
                 self._choose_one(only)
@@ -163,8 +200,24 @@ class _BranchAndBound:
             node.options = self._options(node, node.bound, alternative, rest)
 
     def _bound(self, node: _Node, missing: int) -> Cost:
-        bound = self._objective.at_least(node.chosen, node.state, node.request, missing)
+        bound = self._at_least(node, missing)
         return bound if node.floor is None else max(bound, node.floor)
+
+    def _at_least(self, node: _Node, missing: int) -> Cost:
+        objective = self._objective
+        bound = objective.at_least(node.chosen, node.state, node.request, missing)
+        if objective.ladders is None:
+            return bound
+        rungs = objective.ladders.at_least(node.path, node.state, node.request, missing)
+        return bound._replace(rungs=rungs)
+
+    def _cost(self, node: _Node) -> Cost:
+        """Of a whole allocation."""
+        objective = self._objective
+        cost = objective.cost(node.chosen, node.state)
+        if objective.ladders is None:
+            return cost
+        return cost._replace(rungs=objective.ladders.reached(node.path))
 
     def _count_step(self) -> None:
         if self.steps >= self._max_steps:
@@ -244,10 +297,26 @@ class _BranchAndBound:
                     return
             else:
                 dearer.append((child.bound, position, child))
-            alike = self._symmetry.equivalent(alternative, position, node.start, node.state)
+            alike = self._alike(node, alternative, position)
             untried &= ~(alike | low)
         for _, _, child in sorted(dearer):
             yield child
+
+    def _alike(self, node: _Node, alternative: Alternative, position: int) -> int:
+        """The devices that lead to the same costs as this one."""
+        used = 0
+        if self._keeps_used_apart:
+            for _, other in node.path:
+                used |= 1 << other
+        return self._symmetry.equivalent(
+            alternative, position, node.start, node.state, unmovable=used
+        )
+
+    @cached_property
+    def _keeps_used_apart(self) -> bool:
+        """Whether devices that were used alike still differ, by the requests that have them."""
+        ladders = self._objective.ladders
+        return ladders is not None and ladders.tells_requests_apart
 
     def _extend(self, node: _Node, position: int) -> _Node:
         alternative = self._alternatives[node.request]
@@ -261,7 +330,7 @@ class _BranchAndBound:
         return cost > self.cost if self._exact else cost >= self.cost
 
     def _note(self, node: _Node) -> None:
-        cost = self._objective.cost(node.chosen, node.state)
+        cost = self._cost(node)
         if not self._is_too_dear(cost):
             self.best = list(node.path)
             self.cost = cost
@@ -269,3 +338,34 @@ class _BranchAndBound:
             # An allocation of the lowest possible cost is the answer if all devices before those it uses cost more.
             self._is_settled = cost == self._least and not self._has_turned_back
             self._finished = self._exact or self._is_settled
+
+
+class _LevelsOnly(_BranchAndBound):
+    """With the levels of stated alignments as the only objective."""
+
+    @property
+    def is_violated(self) -> bool:
+        return self._ladders.is_violated(self.cost.rungs)
+
+    @property
+    def _ladders(self) -> Ladders:
+        assert self._objective.ladders is not None  # there are stated alignments
+        return self._objective.ladders
+
+    def run(self, *, is_first: bool) -> None:
+        if is_first and not any(self.cost.rungs):
+            return
+        super().run(is_first=is_first)
+
+    def _cost_of_given(self, found: Sequence[tuple[Alternative, int]]) -> Cost:
+        return _NOTHING._replace(rungs=self._ladders.reached(found))
+
+    def _at_least(self, node: _Node, missing: int) -> Cost:
+        rungs = self._ladders.at_least(node.path, node.state, node.request, missing)
+        return _NOTHING._replace(rungs=rungs)
+
+    def _cost(self, node: _Node) -> Cost:
+        return _NOTHING._replace(rungs=self._ladders.reached(node.path))
+
+
+_NOTHING: Final = Cost((), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)

@@ -1,23 +1,26 @@
 """What makes one allocation better than another: the objective of policy `best`.
 
 Allocations of the same claims on the same node are compared by the following, in this order; lower is better everywhere. All claims
-of the search count together, as they are for one pod. Entries with admin access do not count in rules 2 to 6: they hold nothing.
+of the search count together, as they are for one pod. Entries with admin access do not count in rules 2 to 8: they hold nothing.
 
 1. `alternatives`: the index of the alternative served, for each `firstAvailable` request in the order of claims and requests.
-2. `far`, then `near`: how well different kinds of devices are aligned. For each unordered pair of kinds that both have entries, let
+2. `rungs`: the index of the level that is reached, for each alignment that the claims or their pod state (`ladders`).
+3. `fabrics`: how many NVLink groups the GPUs are spread over, on a node with several. A GPU in none that is known counts as one.
+4. `far`, then `near`: how well different kinds of devices are aligned. For each unordered pair of kinds that both have entries, let
    the kind with more entries (a of them) be served by the other (b of them), each of the b serving at most ceil(a / b). As many as
    possible are served from the same PCIe root, of the rest as many as possible from the same NUMA node; what is served from
    the same NUMA node but not the same root is `near`, what is served from neither is `far`. Both are added up over all pairs.
-3. `numa_nodes`, then `roots`: how many NUMA nodes (then PCIe roots) the entries of each kind are spread over, added up over the kinds.
+5. `numa_nodes`, then `roots`: how many NUMA nodes (then PCIe roots) the entries of each kind are spread over, added up over the kinds.
    An entry whose place is unknown counts as a NUMA node and a root of its own.
-4. `spoiled`: how many devices that consume counters and were not held become unusable because what they consume is no longer there,
+6. `spoiled`: how many devices that consume counters and were not held become unusable because what they consume is no longer there,
    not counting devices that the allocation gives to ordinary entries, or shares of which it gives.
-5. `opened`: how many shareable devices get their first share.
-6. `broken_numa_nodes`, then `broken_roots`: in how many NUMA nodes (then PCIe roots), counted per kind, some exclusive devices of the
-   kind are gone after the allocation and some are not. A device is gone if it is held or its counters are.
-7. `positions`: the entries' positions in search order, entry by entry in the order of claims and requests, ascending within a request.
+7. `opened`: how many shareable devices get their first share.
+8. `broken_fabrics`, `broken_numa_nodes`, then `broken_roots`: in how many NVLink groups (of a node with several), NUMA nodes, then PCIe
+   roots, counted per kind, some exclusive devices of the kind are gone after the allocation and some are not. A device is gone if it is
+   held or its counters are.
+9. `positions`: the entries' positions in search order, entry by entry in the order of claims and requests, ascending within a request.
 
-Rules 1 to 6 are the `quality` of a plan. As it has no names and no positions in it, plans for the same claims on different nodes can be
+Rules 1 to 8 are the `quality` of a plan. As it has no names and no positions in it, plans for the same claims on different nodes can be
 compared by it; they are equally good if it is equal.
 
 Kind and place come from `drayman.topology`. Where devices of one root disagree about their NUMA node, the first one in search order that
@@ -27,8 +30,17 @@ names one is believed for all of them, so that every root lies within one NUMA n
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Final, TypeAlias
 
-from drayman.allocator.problem.alignment import layout_of, least_misalignment, misalignment, spread
+from drayman.allocator.policies.ladders import Ladders
+from drayman.allocator.problem.alignment import (
+    Layout,
+    layout_of,
+    least_misalignment,
+    misalignment,
+    spread,
+    spread_over_fabrics,
+)
 from drayman.allocator.problem.outcome import Cost
 from drayman.allocator.problem.tables import Alternative, Request, Tables
 from drayman.allocator.pruning.components import Distinctions
@@ -37,6 +49,10 @@ from drayman.inventory.bitsets import positions
 from drayman.inventory.device import Amount
 from drayman.inventory.usage import Usage
 from drayman.topology.locality import DeviceKind
+
+Broken: TypeAlias = tuple[int, int, int]
+"""Of fabrics, NUMA nodes and roots."""
+_NONE_BROKEN: Final[Broken] = (0, 0, 0)
 
 
 class Objective:
@@ -62,6 +78,7 @@ class Objective:
         self._with_admin = Transitions(tables, admin_blocks=False) if tables.has_admin else None
         self._scattered = [self._scatter(request.alternatives[0]) for request in tables.requests]
         self._scattered_ahead = self._scatter_ahead()
+        self.ladders = Ladders(tables, self._layout) if tables.alignment else None
 
     def distinctions(self, universe: int) -> Distinctions:
         """What the cost sees of these devices: kind and place, and how the groups they belong to are used already."""
@@ -69,13 +86,20 @@ class Objective:
         groups: dict[Hashable, int] = {}
         roots = [devices for devices in layout.roots.values() if devices & universe]
         numa = [devices for devices in layout.numa.values() if devices & universe]
-        for level, places_of_level in (("root", roots), ("numa", numa)):
+        labels = [("root", roots), ("numa", numa)]
+        fabrics = [devices for devices in layout.fabrics.values() if devices & universe]
+        if fabrics:
+            labels.append(("fabric", fabrics))
+        for level, places_of_level in labels:
             for devices in places_of_level:
                 used = (level, *self._describe(devices))
                 groups[used] = groups.get(used, 0) | devices
         colours = (*layout.of_kind.values(), layout.at_root, layout.at_numa, *groups.values())
         counted = self._counter_set_colours(universe)
-        return Distinctions((tuple(roots), tuple(numa)), (*colours, *counted))
+        stated = () if self.ladders is None else self.ladders.labels
+        places = (*(tuple(devices) for _, devices in labels), *stated)
+        near_held = () if self.ladders is None else self.ladders.colours
+        return Distinctions(places, (*colours, *counted, *near_held))
 
     def _describe(self, devices: int) -> Iterator[int]:
         """How many of each kind there are: all, those that can be shared, and those of either that are gone."""
@@ -113,7 +137,7 @@ class Objective:
         return int(not devices & self._layout.at_numa), int(not devices & self._layout.at_root)
 
     def _scatter_ahead(self) -> list[tuple[int, int]]:
-        """The least that rule 3 counts for the requests from each one on, and for none."""
+        """The least that rule 5 counts for the requests from each one on, and for none."""
         numa_nodes = roots = 0
         ahead = [(0, 0)]
         for number, (numa, root) in zip(
@@ -131,7 +155,7 @@ class Objective:
         return kinds[0] if len(kinds) == 1 else None
 
     def cost(self, chosen: Sequence[int], state: State) -> Cost:
-        """The cost of a whole allocation. `chosen`: the positions of its entries, except admin access."""
+        """The cost of a whole allocation, but for rule 2. `chosen`: the positions of its entries, except admin access."""
         return self._evaluate(chosen, state, {})
 
     def cost_of(
@@ -146,13 +170,18 @@ class Objective:
                 state = transitions.next_claim(state)
             state = transitions.place(state, alternative, position)
         chosen = [position for alternative, position in placements if not alternative.admin]
-        return self.cost(chosen, state)
+        cost = self.cost(chosen, state)
+        if self.ladders is None:
+            return cost
+        return cost._replace(rungs=self.ladders.reached(placements))
 
     def is_unbeatable(self, cost: Cost) -> bool:
         """Whether it can be seen without a search that no allocation costs less."""
-        if self._layout.at_root or self._layout.at_numa or self._ahead(0) is None:
+        layout = self._layout
+        has_places = layout.at_root or layout.at_numa or layout.fabrics or self.ladders is not None
+        if has_places or self._ahead(0) is None:
             return False  # what remains of the cost depends on places
-        # Without places the kinds of devices alone decide rules 2, 3 and 6, and the requests leave no choice of kinds.
+        # Without places the kinds of devices alone decide rules 3 to 5 and 8, and the requests leave no choice of kinds.
         return cost.spoiled <= self._least_spoiled(cost.spoiled) and (
             cost.opened <= self._least_opened()
         )
@@ -176,16 +205,22 @@ class Objective:
         return most
 
     def cheapest(self, devices: int) -> tuple[Cost, int]:
-        """The best allocation of a single one of these devices, with its cost."""
+        """The best allocation of a single one of these devices, with its cost. For problems without stated alignments."""
         found: tuple[Cost, int] | None = None
         fresh = self._hardware.shareable & ~self._usage.paid
+        gpus = self._layout.of_kind.get(DeviceKind.GPU, 0) if self._layout.fabrics else 0
         for position in positions(devices):
+            fabrics = gpus >> position & 1
             blocked = self._blocked_by(position)
             spoiled, opened = self._spoiled(blocked, position), fresh >> position & 1
-            if found is not None and (spoiled, opened) > (found[0].spoiled, found[0].opened):
+            if found is not None and (fabrics, spoiled, opened) > (
+                found[0].fabrics,
+                found[0].spoiled,
+                found[0].opened,
+            ):
                 continue
             gone = self._usage.in_use | self._unusable | blocked | 1 << position
-            cost = Cost(0, 0, 1, 1, spoiled, opened, *self._broken(gone))
+            cost = Cost((), fabrics, 0, 0, 1, 1, spoiled, opened, *self._broken(gone))
             if found is None or cost < found[0]:
                 found = cost, position
         if found is None:
@@ -262,11 +297,12 @@ class Objective:
             taken, paid, blocked = self._held_in_the_end(chosen, self._with_admin)
         spoiled = (blocked & ~(self._unusable | self._held | taken | paid)).bit_count()
         opened = (paid & ~self._usage.paid).bit_count()
-        broken_numa = broken_roots = 0
+        broken = _NONE_BROKEN
         if remaining == {}:
             gone = self._usage.in_use | taken | self._unusable | blocked
-            broken_numa, broken_roots = self._broken(gone)
-        return Cost(far, near, numa_nodes, roots, spoiled, opened, broken_numa, broken_roots)
+            broken = self._broken(gone)
+        fabrics = spread_over_fabrics(places) if self._layout.fabrics else 0
+        return Cost((), fabrics, far, near, numa_nodes, roots, spoiled, opened, *broken)
 
     def _held_in_the_end(
         self, chosen: Sequence[int], transitions: Transitions
@@ -288,10 +324,9 @@ class Objective:
                 taken |= bit
         return taken, paid, blocked
 
-    def _broken(self, gone: int) -> tuple[int, int]:
-        """Rule 6, with these devices gone."""
-        layout = self._layout
-        return _used_in_part(layout.by_numa, gone), _used_in_part(layout.by_root, gone)
+    def _broken(self, gone: int) -> Broken:
+        """Rule 8, with these devices gone."""
+        return _broken(self._layout, gone)
 
 
 def cost_of(tables: Tables, placements: Sequence[tuple[Alternative, int]]) -> Cost:
@@ -300,11 +335,18 @@ def cost_of(tables: Tables, placements: Sequence[tuple[Alternative, int]]) -> Co
     return Objective(tables).cost_of(placements, transitions)
 
 
-def broken_in(usage: Usage) -> tuple[int, int]:
-    """Rule 6 for devices of which nothing is allocated."""
-    layout = usage.hardware.derived(layout_of)
+def broken_in(usage: Usage) -> Broken:
+    """Rule 8 for devices of which nothing is allocated."""
     gone = usage.in_use | usage.counter_blocked | usage.overcommitted
-    return _used_in_part(layout.by_numa, gone), _used_in_part(layout.by_root, gone)
+    return _broken(usage.hardware.derived(layout_of), gone)
+
+
+def _broken(layout: Layout, gone: int) -> Broken:
+    return (
+        _used_in_part(layout.by_fabric, gone) if layout.by_fabric else 0,
+        _used_in_part(layout.by_numa, gone),
+        _used_in_part(layout.by_root, gone),
+    )
 
 
 def _used_in_part(groups: Iterable[int], in_use: int) -> int:

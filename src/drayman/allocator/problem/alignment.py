@@ -1,4 +1,4 @@
-"""Places of devices, and how well a set of devices is aligned: rules 2 and 3 of `objective`."""
+"""Places of devices, and how well a set of devices is aligned: rules 3 to 5 of `objective`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from drayman.api.alignment import AlignmentLevel
 from drayman.inventory.bitsets import bitset
 from drayman.inventory.hardware import NodeHardware
-from drayman.topology.locality import DeviceKind, kind, root_and_numa
+from drayman.topology.locality import DeviceKind, kind, place_of
 
 T = TypeVar("T", bound=Hashable)
 
@@ -24,6 +25,18 @@ class DevicePlace(Struct, frozen=True):
     kind: DeviceKind
     root: int
     numa: int
+    socket: int = -1
+    fabric: int = -1
+    """The NVLink group of a GPU, or the equivalent of another vendor."""
+
+
+class Level(Struct, frozen=True, eq=False):
+    """Which devices are together at one level."""
+
+    of_device: tuple[int, ...]
+    """By device, the number of the group that it is in; -1 if that is unknown."""
+    groups: tuple[int, ...]
+    """By number, the devices of the group."""
 
 
 class Layout:
@@ -37,9 +50,31 @@ class Layout:
         self.numa = self._grouped((p.numa, i) for i, p in enumerate(places) if p.numa >= 0)
         self.at_root = _union(self.roots.values())
         self.at_numa = _union(self.numa.values())
+        # On most boards one fabric joins all GPUs: there is nothing to choose, and nothing to count.
+        fabrics = self._grouped((p.fabric, i) for i, p in enumerate(places) if p.fabric >= 0)
+        self.fabrics = fabrics if len(fabrics) > 1 else {}
+        self.has_places = bool(self.at_root or self.at_numa or fabrics)
         # Per kind and group, the exclusive devices in it.
         self.by_numa = _crossed(self.of_kind.values(), self.numa.values(), exclusive)
         self.by_root = _crossed(self.of_kind.values(), self.roots.values(), exclusive)
+        self.by_fabric = _crossed(self.of_kind.values(), self.fabrics.values(), exclusive)
+        self._levels: dict[AlignmentLevel, Level] = {}
+
+    def level(self, level: AlignmentLevel) -> Level:
+        """Which devices are together at a level that a user can state."""
+        found = self._levels.get(level)
+        if found is None:
+            found = self._levels[level] = self._level(level)
+        return found
+
+    def _level(self, level: AlignmentLevel) -> Level:
+        numbers: dict[Hashable, int] = {None: -1}
+        of_device = []
+        for each in self.places:
+            label = _label(each, level)
+            of_device.append(numbers.setdefault(label, len(numbers) - 1))
+        groups = self._grouped((number, i) for i, number in enumerate(of_device) if number >= 0)
+        return Level(tuple(of_device), tuple(groups[number] for number in range(len(numbers) - 1)))
 
     def _grouped(self, labelled: Iterable[tuple[T, int]]) -> dict[T, int]:
         members: dict[T, list[int]] = {}
@@ -55,27 +90,43 @@ def layout_of(hardware: NodeHardware) -> Layout:
     return _make(found, exclusive) if hardware.is_vast else _shared(found, exclusive)
 
 
-_Found: TypeAlias = tuple[tuple[DeviceKind, int, int], ...]
-"""For each device its kind, the number of its root and its NUMA node."""
+_Found: TypeAlias = tuple[tuple[DeviceKind, int, int, int, int], ...]
+"""For each device its kind, the number of its root, its NUMA node, its socket and the number of its fabric."""
 
 
 def _found(hardware: NodeHardware) -> _Found:
     roots: dict[str | None, int] = {None: -1}
-    found: list[tuple[DeviceKind, int, int]] = []
+    fabrics: dict[str | None, int] = {None: -1}
+    found: list[tuple[DeviceKind, int, int, int, int]] = []
     for record in hardware.records:
         driver, device = record.id.driver, record.device
-        root, numa = root_and_numa(driver, device)
-        number = roots.setdefault(root, len(roots) - 1)
-        found.append((kind(driver, device), number, -1 if numa is None else numa))
+        root, numa, socket, fabric = place_of(driver, device)
+        found.append(
+            (
+                kind(driver, device),
+                roots.setdefault(root, len(roots) - 1),
+                -1 if numa is None else numa,
+                -1 if socket is None else socket,
+                fabrics.setdefault(fabric, len(fabrics) - 1),
+            )
+        )
     return tuple(found)
 
 
 def _make(found: _Found, exclusive: int) -> Layout:
     numa_of_root: dict[int, int] = {}
-    for _, root, numa in found:
+    socket_of_numa: dict[int, int] = {}
+    for _, root, numa, socket, _ in found:
         if root >= 0 and numa >= 0:
             numa_of_root.setdefault(root, numa)
-    places = [DevicePlace(sort, root, numa_of_root.get(root, numa)) for sort, root, numa in found]
+        if numa >= 0 and socket >= 0:
+            socket_of_numa.setdefault(numa, socket)
+    places = []
+    for sort, root, given, socket, fabric in found:
+        numa = numa_of_root.get(root, given)
+        if root >= 0 and numa < 0:
+            socket = -1  # devices of one root are on one socket, whichever of them name it
+        places.append(DevicePlace(sort, root, numa, socket_of_numa.get(numa, socket), fabric))
     return Layout(tuple(places), exclusive)
 
 
@@ -95,7 +146,7 @@ def _crossed(ones: Iterable[int], others: Iterable[int], within: int) -> list[in
 
 
 def misalignment(places: Iterable[DevicePlace]) -> tuple[int, int]:
-    """`far` and `near` of rule 2, for entries at these places."""
+    """`far` and `near` of rule 4, for entries at these places."""
     by_kind: dict[DeviceKind, list[DevicePlace]] = {}
     for place in places:
         by_kind.setdefault(place.kind, []).append(place)
@@ -173,6 +224,17 @@ def _served(
     )
 
 
+def _label(place: DevicePlace, level: AlignmentLevel) -> Hashable:
+    """What devices that are together at a level have in common; None if that is unknown."""
+    if level is AlignmentLevel.NVLINK:
+        return None if place.fabric < 0 else place.fabric
+    if level is AlignmentLevel.SOCKET and place.socket >= 0:
+        return place.socket
+    # A NUMA node whose socket is not known is still one place, as is a root whose NUMA node is not.
+    group = _group(place, by_root=level is AlignmentLevel.PCIE_ROOT)
+    return None if group == -1 else (group, "numa")
+
+
 def _group(place: DevicePlace, *, by_root: bool) -> int:
     if by_root:
         return place.root
@@ -180,8 +242,14 @@ def _group(place: DevicePlace, *, by_root: bool) -> int:
     return place.numa if place.numa >= 0 or place.root < 0 else -2 - place.root
 
 
+def spread_over_fabrics(places: Iterable[DevicePlace]) -> int:
+    """`fabrics` of rule 3, on a node with several."""
+    of_gpus = [each.fabric for each in places if each.kind is DeviceKind.GPU]
+    return len({fabric for fabric in of_gpus if fabric >= 0}) + of_gpus.count(-1)
+
+
 def spread(places: Iterable[DevicePlace]) -> tuple[int, int]:
-    """`numa_nodes` and `roots` of rule 3."""
+    """`numa_nodes` and `roots` of rule 5."""
     numa: set[tuple[DeviceKind, int]] = set()
     roots: set[tuple[DeviceKind, int]] = set()
     unknown_numa = unknown_roots = 0

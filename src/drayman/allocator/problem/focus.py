@@ -29,8 +29,8 @@ Selectors: TypeAlias = tuple[str, ...] | None
 
 def focused(view: NodeView, question: Question) -> NodeView:
     """What of the node concerns the question: the view itself, or one part of it."""
-    if len(view.parts) == 1:
-        return view
+    if len(view.parts) == 1 or question.stated.has_held:
+        return view  # in the second case, the devices that are held have to be shown too
     asked = selectors_of(view, question)
     serving = [part for part in view.parts if part.hardware.derived(_Concerns).any_of(asked)]
     placed = [part for part in view.parts if part.hardware.derived(_has_places)]
@@ -62,8 +62,7 @@ def numbers_left_out(hardware: NodeHardware, asked: tuple[Selectors, ...]) -> Ha
 
 
 def _has_places(hardware: NodeHardware) -> bool:
-    layout = hardware.derived(layout_of)
-    return bool(layout.at_root or layout.at_numa)
+    return hardware.derived(layout_of).has_places
 
 
 class _Concerns:

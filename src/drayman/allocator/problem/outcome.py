@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from drayman.allocator.problem.question import Question
+from drayman.allocator.problem.stated import AlignedRequests
 from drayman.api.resource import AllocationResult, ResourceClaim
 from drayman.inventory.identity import DeviceId, PoolId
 from drayman.inventory.view import NodeView
@@ -75,16 +76,36 @@ class SelectorWarning(Struct, frozen=True):
 
 
 class Cost(NamedTuple):
-    """What an allocation costs by rules 2 to 6 of `objective`; lower is better."""
+    """What an allocation costs by rules 2 to 8 of `objective`; lower is better."""
 
+    rungs: tuple[int, ...]
+    fabrics: int
     far: int
     near: int
     numa_nodes: int
     roots: int
     spoiled: int
     opened: int
+    broken_fabrics: int
     broken_numa_nodes: int
     broken_roots: int
+
+
+class ReachedLevel(Struct, frozen=True):
+    """What a stated alignment has come to."""
+
+    stated: AlignedRequests
+    rung: int
+    """The index of the level in the ladder."""
+
+    @property
+    def level(self) -> str:
+        return str(self.stated.ladder.rungs[self.rung])
+
+    @property
+    def score(self) -> int:
+        """From 100 for what was preferred to 0 for what was merely put up with."""
+        return self.stated.ladder.score(self.rung)
 
 
 class Quality(NamedTuple):
@@ -113,6 +134,16 @@ class Plan:
     _cost: Callable[[], Cost] = field(repr=False, compare=False)
     _repeat: Callable[[NodeView, Question], Plan | None] = field(repr=False, compare=False)
     warnings: tuple[SelectorWarning, ...] = ()
+    aligned: tuple[AlignedRequests, ...] = ()
+    """The alignments that were stated."""
+
+    @property
+    def levels(self) -> tuple[ReachedLevel, ...]:
+        """The level that each stated alignment reaches."""
+        if not self.aligned:
+            return ()
+        found = zip(self.aligned, self._cost().rungs, strict=True)
+        return tuple(ReachedLevel(stated, reached) for stated, reached in found)
 
     @property
     def quality(self) -> Quality:

@@ -7,6 +7,7 @@ from enum import Enum
 from drayman.allocator.problem.limits import MAX_ENTRIES
 from drayman.allocator.problem.outcome import Defect
 from drayman.allocator.problem.question import Question, WantedDevices, WantedRequest
+from drayman.allocator.problem.stated import AlignedRequests, of_class
 from drayman.allocator.problem.tables import (
     Alternative,
     Constraint,
@@ -15,6 +16,7 @@ from drayman.allocator.problem.tables import (
     Tables,
     claim_name,
 )
+from drayman.api.alignment import AlignmentError
 from drayman.api.resource import DeviceClass, ResourceClaim
 from drayman.inventory.bitsets import positions
 from drayman.inventory.device import Amount
@@ -85,7 +87,33 @@ class _Preparation:
             tuple(self._charges),
             tuple(self._capacity_blocked),
             tuple([constraint.attribute.all_values for constraint in self._matches]),
+            self._alignment(requests),
         )
+
+    def _alignment(self, requests: list[Request]) -> tuple[AlignedRequests, ...]:
+        """What is stated about the places of devices, classes included."""
+        own = self._question.stated
+        if own.misstated is not None:
+            claim = self._question.claims[own.misstated.claim]
+            text = own.misstated.text
+            raise PreparationError(f"claim {claim_name(claim)}: {text}", claim, why=text)
+        groups: dict[AlignedRequests, None] = {}
+        for request in requests:
+            if request.claim in own.by_claim:
+                continue
+            for alternative in request.alternatives:
+                device_class = alternative.device_class
+                if not device_class.spec.config:
+                    continue
+                name = device_class.metadata.name
+                try:
+                    for ladder in of_class(device_class):
+                        stated = AlignedRequests(ladder, (request.claim,), origin=f"class {name}")
+                        groups[stated] = None
+                except AlignmentError as error:
+                    claim = self._question.claims[request.claim]
+                    raise _flawed(claim, alternative.name, f"class {name}: {error}") from error
+        return (*own.groups, *groups) if groups else own.groups
 
     def _finish_claims(self, requests: list[Request], before: int) -> None:
         """Look at claims as a whole once all their requests are there."""

@@ -9,11 +9,14 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from drayman.allocator.problem.stated import PodAlignment, Statements, statements
+from drayman.api.alignment import ALIGN
 from drayman.api.resource import (
     DeviceClass,
     DeviceRequest,
     RequestSpec,
     ResourceClaim,
+    ResourceClaimSpec,
 )
 from drayman.inventory.device import Amount
 
@@ -57,12 +60,15 @@ class Question:
         "matches",
         "pointless",
         "requests",
+        "stated",
         "tolerations",
         "width",
     )
 
-    def __init__(self, claims: Sequence[ResourceClaim]) -> None:
+    def __init__(self, claims: Sequence[ResourceClaim], pod: PodAlignment | None = None) -> None:
+        """`pod`: the alignment that the pod of these claims states."""
         self.claims = tuple(claims)
+        self.stated: Statements = statements(self.claims, pod)
         self.matches: list[ComparedAttribute] = []
         self.distincts: list[ComparedAttribute] = []
         self.requests: list[WantedRequest] = []
@@ -78,7 +84,7 @@ class Question:
 
     def asked_for(self, claims: Sequence[ResourceClaim]) -> Question:
         """The same question for other claims, which must ask for the same in the same order."""
-        if [claim.spec for claim in claims] != [claim.spec for claim in self.claims]:
+        if [_asked(claim) for claim in claims] != [_asked(claim) for claim in self.claims]:
             raise ValueError("the claims ask for something else")
         same = object.__new__(Question)
         same.claims = tuple(claims)
@@ -86,6 +92,7 @@ class Question:
         same.requests, same.pointless = self.requests, self.pointless
         same.compared, same.tolerations = self.compared, self.tolerations
         same.width = self.width
+        same.stated = self.stated
         return same
 
     def _add(self, claim: ResourceClaim, index: int) -> None:
@@ -118,6 +125,11 @@ class Question:
                 for choice, (name, spec) in enumerate(request.alternatives())
             )
             self.requests.append(WantedRequest(index, request, offset == 0, alternatives))
+
+
+def _asked(claim: ResourceClaim) -> tuple[ResourceClaimSpec, str | None]:
+    """Everything in a claim that a question depends on."""
+    return claim.spec, claim.metadata.annotations.get(ALIGN)
 
 
 def _amounts(spec: RequestSpec) -> tuple[tuple[str, Amount], ...]:

@@ -30,6 +30,8 @@ def reduced(tables: Tables) -> Tables:
     hardware = tables.view.hardware
     if not hardware.has_many_pools or tables.error_capable or _asks_for_all(tables):
         return tables
+    if tables.question.stated.has_held:
+        return tables  # pools that are alike differ by how close they are to what is held
     pools = _enough_of_each(tables, hardware.derived(_PoolSorts).of(tables))
     ranges = hardware.pool_devices
     devices = 0
@@ -157,6 +159,8 @@ class _PoolSorts:
         layout = hardware.derived(layout_of)
         roots = self._canonical(*_by_label([place.root for place in layout.places]))
         numa = self._canonical(*_by_label([place.numa for place in layout.places]))
+        sockets = self._canonical(*_by_label([place.socket for place in layout.places]))
+        fabrics = self._canonical(*_by_label([place.fabric for place in layout.places]))
         sets = (hardware.shareable, hardware.binding, hardware.selects_node, hardware.consumers)
         known: dict[Hashable, int] = {}
         found: list[Hashable] = []
@@ -172,6 +176,8 @@ class _PoolSorts:
                 tuple([layout.places[p].kind for p in devices]),
                 roots[number],
                 numa[number],
+                sockets[number],
+                fabrics[number],
             )
             found.append(known.setdefault(shape, len(known)))
         return found

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from drayman.allocator.problem.outcome import Defect
 from drayman.allocator.problem.question import Question
+from drayman.allocator.problem.stated import AlignedRequests
 from drayman.api.resource import DeviceClass, RequestSpec, ResourceClaim
 from drayman.inventory.attributes import AttributeIndex
 from drayman.inventory.hardware import Charges
@@ -77,6 +78,7 @@ class Tables(Struct, frozen=True, eq=False):
     charges: tuple[Charges, ...]  # by capacity request
     capacity_blocked: tuple[int, ...]  # by capacity request: devices without enough left
     match_values: tuple[int, ...]  # by match constraint: values to choose from
+    alignment: tuple[AlignedRequests, ...] = ()  # what is stated about the places of devices
 
     @property
     def claims(self) -> tuple[ResourceClaim, ...]:

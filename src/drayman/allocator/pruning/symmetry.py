@@ -45,14 +45,25 @@ class Symmetry:
         self._signatures: dict[Hashable, int] = {}
         self._canonical: dict[Hashable, int] = {}
 
-    def equivalent(self, alternative: Alternative, position: int, start: int, state: State) -> int:
-        """The devices that fail for the request where this one failed."""
+    def equivalent(
+        self,
+        alternative: Alternative,
+        position: int,
+        start: int,
+        state: State,
+        *,
+        unmovable: int = 0,
+    ) -> int:
+        """The devices that fail for the request where this one failed.
+
+        `unmovable`: devices that stay what they are; components with one of them have no copies.
+        """
         devices = self._class_of.get(position, 0)
         index = self._component_of.get(position)
         if index is not None:
             component = self._components[index]
             # Only components that lie wholly ahead can be swapped: the request takes devices in order.
-            if component.first >= start:
+            if component.first >= start and not component.devices & unmovable:
                 signature = self._signature(index, alternative.request, state)
                 which = self._class_index[position]
                 for other in self._copies[component.shape]:
@@ -60,6 +71,7 @@ class Symmetry:
                     if (
                         candidate.first >= start
                         and other != index
+                        and not candidate.devices & unmovable
                         and self._signature(other, alternative.request, state) == signature
                     ):
                         devices |= candidate.classes[which]

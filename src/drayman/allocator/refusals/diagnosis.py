@@ -11,6 +11,7 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
+from drayman.allocator.policies.aligning import Aligner
 from drayman.allocator.policies.firstfit import FirstFit
 from drayman.allocator.problem.limits import DEFAULT_MAX_STEPS, MAX_ENTRIES
 from drayman.allocator.problem.outcome import Diagnosis, Finality, Rejection, RejectionReason
@@ -24,18 +25,17 @@ from drayman.inventory.identity import DeviceId, PoolId
 from drayman.inventory.view import NodeView
 
 
-def diagnose(tables: Tables) -> Diagnosis:
-    """The reasons behind a refusal."""
+def diagnose(tables: Tables, *, is_misaligned: bool = False) -> Diagnosis:
+    """The reasons behind a refusal. `is_misaligned`: only an alignment that is required is in the way."""
     funnels = _Funnels(tables)
-    return Diagnosis(_kind(tables, funnels.used_up), tuple(funnels.all()))
+    rejections = funnels.misaligned() if is_misaligned else funnels.all()
+    return Diagnosis(_kind(tables, funnels.used_up), tuple(rejections))
 
 
 def _kind(tables: Tables, used_up: int) -> Finality:
     emptied = prepare(tables.view.emptied(), tables.question, Judgement.LENIENT)
     try:
-        fits_when_empty = (
-            FirstFit(reduced(emptied), DEFAULT_MAX_STEPS, strict=False).run() is not None
-        )
+        fits_when_empty = _fits(reduced(emptied))
     except OutOfSteps:
         return Finality.NOT_HERE  # it could not be shown that nothing helps
     if not fits_when_empty:
@@ -48,6 +48,14 @@ def _kind(tables: Tables, used_up: int) -> Finality:
         for r in tables.requests
     )
     return Finality.NOT_HERE if each_alone else Finality.NOT_NOW
+
+
+def _fits(tables: Tables) -> bool:
+    """Raises OutOfSteps."""
+    found = FirstFit(tables, DEFAULT_MAX_STEPS, strict=False).run()
+    if found is None or not tables.alignment:
+        return found is not None
+    return Aligner(tables, DEFAULT_MAX_STEPS, in_order=False).run(found) is not None
 
 
 def _is_enough(alternative: Alternative, free: int) -> bool:
@@ -150,6 +158,19 @@ class _Funnels:
         for index in alternative.distincts:
             constraint = self._tables.distincts[index]
             yield RejectionReason.NO_ATTRIBUTE, constraint.attribute.present, constraint.name
+
+    def misaligned(self) -> Iterator[Rejection]:
+        """All requests could be served, but not from where those of a group have to be."""
+        required = [group for group in self._tables.alignment if group.ladder.is_required]
+        for request in self._tables.requests:
+            for alternative in request.alternatives:
+                yield from self._funnel(alternative)
+                groups = [g for g in required if g.includes(alternative.claim, alternative.name)]
+                if groups:
+                    last = " or ".join(dict.fromkeys(str(g.ladder.rungs[-1]) for g in groups))
+                    detail = f"no choice of them is aligned at {last}, as is required"
+                    reason, devices = RejectionReason.CONSTRAINT, alternative.candidates
+                    yield self._rejection(alternative, reason, devices, devices, detail)
 
     def _combination(self) -> Iterator[Rejection]:
         """Every request could be served by itself: what they compete for is at fault, or a constraint between them."""

@@ -22,7 +22,9 @@ from drayman.api.validation import (
     resource_slice,
     taints,
 )
+from drayman.api.validation.alignment import check_pod_annotation
 from drayman.api.validation.claim_status import without_stale_device_status
+from drayman.api.validation.containers import Errors
 from drayman.api.validation.field_errors import ErrorKind, FieldError
 from drayman.api.validation.pod import validate_pod, validate_pod_status
 from drayman.api.validation.resource_claim import check_admin_access, check_admin_access_status
@@ -55,8 +57,13 @@ def validate(value: ApiStruct, selectors: SelectorChecker) -> list[FieldError]:
         case DeviceTaintRule():
             return taints.validate_rule(value)
         case Pod():
-            return validate_pod(value)
+            return [*validate_pod(value), *_alignment(value)]
     raise TypeError(f"no rules for {type(value).__name__}")
+
+
+def _alignment(pod: Pod) -> Errors:
+    entries = [entry.name for entry in pod.spec.resource_claims]
+    yield from check_pod_annotation(pod.metadata.annotations, "metadata.annotations", entries)
 
 
 def validate_update(new: ApiStruct, old: ApiStruct, selectors: SelectorChecker) -> list[FieldError]:

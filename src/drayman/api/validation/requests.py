@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -14,6 +15,7 @@ from drayman.api.resource import (
     DeviceSubRequest,
     ExactDeviceRequest,
 )
+from drayman.api.validation.alignment import check_claim_annotation
 from drayman.api.validation.containers import Errors, check_list, check_set
 from drayman.api.validation.field_errors import invalid, not_supported, required
 from drayman.api.validation.names import device_class_name, dns_label, fully_qualified_name
@@ -56,6 +58,13 @@ class RequestNames:
         request, slash, alternative = reference.partition("/")
         known = self.alternatives.get(request)
         return known is not None and (not slash or alternative in known)
+
+    def check_annotation(
+        self, annotations: Mapping[str, str], path: str, old: Mapping[str, str] | None = None
+    ) -> Errors:
+        """What an annotation states about the alignment of the requests."""
+        known = tuple(self.alternatives)
+        yield from check_claim_annotation(annotations, path, self.__contains__, known, old)
 
     def check(self, reference: str, path: str) -> Errors:
         """A reference to a request, or to a request and one of its alternatives."""

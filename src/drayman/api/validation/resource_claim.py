@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from drayman.api.codec import to_dict
@@ -15,7 +16,7 @@ from drayman.api.validation.metadata import (
     check_metadata_update,
     check_template_metadata,
 )
-from drayman.api.validation.requests import check_device_claim
+from drayman.api.validation.requests import RequestNames, check_device_claim
 from drayman.api.validation.selectors import SelectorChecker
 
 ADMIN_ACCESS_LABEL: Final = "resource.kubernetes.io/admin-access"
@@ -26,8 +27,18 @@ def validate_claim(claim: ResourceClaim, selectors: SelectorChecker) -> list[Fie
     """The errors of a claim about to be created. Its status does not count: creation clears it."""
     return [
         *check_metadata(claim.metadata, namespaced=True),
+        *_alignment(claim.metadata.annotations, claim.spec.devices, "metadata.annotations"),
         *check_device_claim(claim.spec.devices, selectors, "spec.devices"),
     ]
+
+
+def _alignment(
+    annotations: Mapping[str, str],
+    claim: DeviceClaim,
+    path: str,
+    old: Mapping[str, str] | None = None,
+) -> Errors:
+    yield from RequestNames.of(claim).check_annotation(annotations, path, old)
 
 
 def validate_claim_update(new: ResourceClaim, old: ResourceClaim) -> list[FieldError]:
@@ -35,6 +46,12 @@ def validate_claim_update(new: ResourceClaim, old: ResourceClaim) -> list[FieldE
     errors = [
         *check_metadata(new.metadata, namespaced=True),
         *check_metadata_update(new.metadata, old.metadata),
+        *_alignment(
+            new.metadata.annotations,
+            old.spec.devices,
+            "metadata.annotations",
+            old.metadata.annotations,
+        ),
     ]
     if new.spec != old.spec:
         errors.append(invalid("spec", new.spec, IMMUTABLE))
@@ -67,7 +84,9 @@ def validate_template_update(
 
 
 def _template_spec(template: ResourceClaimTemplate, selectors: SelectorChecker) -> Errors:
-    yield from check_template_metadata(template.spec.metadata, "spec.metadata")
+    spec = template.spec
+    yield from check_template_metadata(spec.metadata, "spec.metadata")
+    yield from _alignment(spec.metadata.annotations, spec.spec.devices, "spec.metadata.annotations")
     yield from check_device_claim(template.spec.spec.devices, selectors, "spec.spec.devices")
 
 

@@ -15,6 +15,7 @@ from drayman.api.resource import (
     DeviceSelector,
     OpaqueDeviceConfiguration,
 )
+from drayman.api.validation.alignment import check_parameters
 from drayman.api.validation.containers import Errors, check_list
 from drayman.api.validation.field_errors import ErrorKind, FieldError, required, too_long
 from drayman.api.validation.names import driver_name, opaque_object
@@ -84,3 +85,5 @@ def check_configuration(
     config: DeviceClassConfiguration | DeviceClaimConfiguration, path: str, *, stored: bool = False
 ) -> Errors:
     yield from check_opaque(config.opaque, f"{path}.opaque", stored=stored)
+    if not stored:
+        yield from check_parameters(config.opaque, f"{path}.opaque")

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import ClassVar, Final
 
 from drayman.api import validation
+from drayman.api.alignment import ALIGN
 from drayman.api.codec import convert, to_dict
 from drayman.api.core import Namespace
 from drayman.api.defaults import with_defaults
@@ -32,7 +33,7 @@ from drayman.api.validation.metadata import check_metadata, check_metadata_updat
 from drayman.api.validation.requests import RequestNames
 from drayman.api.validation.resource_slice import warnings
 from drayman.api.versions import v1beta1
-from drayman.apiserver.kinds.reading import at, member
+from drayman.apiserver.kinds.reading import at, map_at, member
 from drayman.apiserver.kinds.rules import metadata_of
 from drayman.apiserver.protocol.limits import LARGE_WORK
 from drayman.apiserver.served.recurring import Recurring, RecurringChange, text_of
@@ -48,6 +49,10 @@ from drayman.apiserver.served.strategy import (
 )
 from drayman.cel.device import check_selector
 
+_NOT_COPIED: Final = (
+    f"metadata.annotations[{ALIGN}]: has no effect on a template; put it into spec.metadata.annotations,"
+    " which claims are made with"
+)
 _ADMIN_KINDS: Final = (ResourceClaim, ResourceClaimTemplate)
 _WITH_SELECTORS: Final = (*_ADMIN_KINDS, DeviceClass)
 _ADMIN_ACCESS: Final = b'"adminAccess"'
@@ -132,7 +137,9 @@ class DeviceKindStrategy(Strategy):
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
         text = text_of(obj.get("spec")) if self.type_ in _ADMIN_KINDS else None
         known = (self.type_, text)
-        if text is not None and _sound.find(known):
+        # What an annotation says about the spec is not part of it.
+        is_stated = ALIGN in map_at(obj, "metadata", "annotations")
+        if text is not None and not is_stated and _sound.find(known):
             return [*check_metadata(metadata_of(obj), namespaced=True)]
         value = convert(self.type_, obj)
         errors = validation.validate(value, check_selector)
@@ -152,6 +159,8 @@ class DeviceKindStrategy(Strategy):
         return "deletionTimestamp" not in old["metadata"] and _are_sound(tuple(finalizers))
 
     def warnings(self, new: Object, old: Object | None, context: Context) -> list[str]:
+        if self.type_ is ResourceClaimTemplate and ALIGN in map_at(new, "metadata", "annotations"):
+            return [_NOT_COPIED]
         if self.type_ is not ResourceSlice:
             return []
         return [f"{path}: {message}" for path, message in warnings(convert(ResourceSlice, new))]

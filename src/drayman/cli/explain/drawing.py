@@ -21,7 +21,7 @@ from drayman.cli.explain.layout import (
     shell,
 )
 from drayman.cli.explain.tables import alternatives, funnels, holders
-from drayman.explain.answer import Explanation, Miss, Remedy, Spelling, Value
+from drayman.explain.answer import Explanation, Miss, Remedy, Spelling, StatedAlignment, Value
 from drayman.explain.hidden import OUTSIDE
 from drayman.reasons.reason import Headline, Outlook
 from drayman.reasons.wording import counted
@@ -128,6 +128,8 @@ def _grounds(explanation: Explanation, now: float, width: int) -> Iterator[Rende
         yield section("who holds it", "", *holders(explanation, now))
     if explanation.headline.reason.kind is not None and not explanation.parts:
         yield from _remedies(explanation, width)
+    if explanation.alignment:
+        yield section("alignment", "as stated", *map(_alignment, explanation.alignment))
     if explanation.alternatives:
         title = "where it could go" if explanation.headline.reason.kind else "why here"
         yield section(title, "best nodes first", *alternatives(explanation.alternatives))
@@ -164,6 +166,20 @@ def _value(found: Value) -> RenderableType:
     if found.more:
         more = f"and {counted(found.more, 'more value')}"
         lines.append(prose((more, "dim"), indent=2 * INDENT))
+    return Group(*lines)
+
+
+def _alignment(found: StatedAlignment) -> RenderableType:
+    requests = ", ".join(map(plain, found.requests))
+    what = f"claim {plain(found.claim)}, {requests}: "
+    lines = [
+        prose(what, (plain(found.level), "bold"), f", score {found.score} of 100", indent=INDENT)
+    ]
+    for choice in found.choices:
+        mark = "*" if choice.level == found.level else " "
+        nodes = f", the best on {counted(choice.nodes, 'node')}" if choice.nodes else ""
+        text = f"{mark} {plain(choice.level)}: {choice.score}{nodes}"
+        lines.append(prose((text, "dim"), indent=2 * INDENT))
     return Group(*lines)
 
 

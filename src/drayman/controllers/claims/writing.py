@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from drayman.api import codec
+from drayman.api.alignment import ALIGNMENT
 from drayman.api.core import Pod
 from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import ResourceClaim, ResourceClaimConsumerReference
@@ -34,6 +35,7 @@ from drayman.cluster.writes import (
     RemoveWrite,
     Write,
 )
+from drayman.placement.alignment import without_note
 from drayman.placement.claims import FINALIZER
 from drayman.workloads.claims.generating import Generation
 from drayman.workloads.claims.releasing import Release
@@ -149,6 +151,10 @@ def _release_writes(release: Release) -> list[Write]:
         parts |= {("status", name): value for name, value in _status_of(release).items()}
     if release.removes_finalizer:
         parts["metadata", "finalizers"] = _other_finalizers(claim)
+        if ALIGNMENT in meta.annotations:
+            parts["metadata", "annotations"] = (
+                dict(without_note(claim).metadata.annotations) or None
+            )
     if not parts:
         return [_deletion(claim)] if release.deletes else []
     write = PartsWrite.of(RESOURCE_CLAIMS, claim, parts, field_manager=_MANAGER)
@@ -184,7 +190,12 @@ async def _give_back(client: Client, release: Release) -> ResourceClaim:
 
 async def _remove_finalizer(client: Client, claim: ResourceClaim) -> None:
     meta = claim.metadata
-    change = {"resourceVersion": meta.resource_version, "finalizers": _other_finalizers(claim)}
+    change: dict[str, Json] = {
+        "resourceVersion": meta.resource_version,
+        "finalizers": _other_finalizers(claim),
+    }
+    if ALIGNMENT in meta.annotations:
+        change["annotations"] = {ALIGNMENT: None}
     await client.patch(
         RESOURCE_CLAIMS,
         meta.name,

@@ -15,13 +15,16 @@ from drayman.drivers.profiles.hardware import Slot
 from drayman.drivers.profiles.machines import Machine
 from drayman.drivers.profiles.nvidia import GpuModel
 from drayman.drivers.profiles.nvidia_boards import Board, profile
-from drayman.drivers.profiles.nvidia_products import H100_SXM, H200_SXM
+from drayman.drivers.profiles.nvidia_products import A100_80GB, H100_SXM, H200_SXM
 
 _GPUS: Final = 8
 _NUMA: Final = (0, 0, 0, 0, 1, 1, 1, 1)
 _GOOGLE_BUSES: Final = ("04", "05", "0a", "0b", "84", "85", "8a", "8b")
 _GOOGLE_NIC_BUSES: Final = ("06", "07", "0c", "0d", "86", "87", "8c", "8d")
-_AZURE_DOMAINS: Final = ("0001", "0002", "0003", "0008", "0009", "000a", "000b", "000c")
+_AZURE_H100: Final = ("0001", "0002", "0003", "0008", "0009", "000a", "000b", "000c")
+_AZURE_A100: Final = ("0001", "0002", "0003", "0004", "000b", "000c", "000d", "000e")
+_AZURE_A100_NUMA: Final = (1, 1, 0, 0, 3, 3, 2, 2)
+"""Of GPUs and cards alike. Their order is that of the PCI domains, not that of the NUMA nodes."""
 _ORACLE_NIC_BUSES: Final = ("0c", "2a", "41", "58", "86", "a5", "bd", "d5")
 _ORACLE_PORTS: Final = 2
 """Of the network card beside each GPU."""
@@ -48,19 +51,27 @@ def _google_rdma(index: int, slot: Slot) -> dranet.Nic:
     return dranet.Nic(slot, f"gpu{index}rdma0", f"mlx5_{index}", dranet.CONNECTX7_GOOGLE)
 
 
-def _azure() -> Board:
+def _azure(
+    machine: Machine,
+    model: GpuModel,
+    domains: tuple[str, ...],
+    numa_nodes: tuple[int, ...],
+    card: dranet.Card = dranet.CONNECTX7_IB,
+) -> Board:
     gpus = tuple(
         Slot(f"{domain}:00:00.0", None, numa)
-        for domain, numa in zip(_AZURE_DOMAINS, _NUMA, strict=True)
+        for domain, numa in zip(domains, numa_nodes, strict=True)
     )
     nics = tuple(
         dranet.Nic(
-            Slot(f"{0x101 + index:04x}:00:00.0", None, _NUMA[index]), f"ib{index}", f"mlx5_{index}"
+            Slot(f"{0x101 + index:04x}:00:00.0", None, numa_nodes[index]),
+            f"ib{index}",
+            f"mlx5_{index}",
+            card,
         )
         for index in range(_GPUS)
     )
-    machine = Machine("Standard_ND96isr_H100_v5", 96, "1900Gi", threads_per_core=1)
-    return Board(machine, H100_SXM, gpus, nics, "Virtual-Machine")
+    return Board(machine, model, gpus, nics, "Virtual-Machine")
 
 
 def _oracle() -> Board:
@@ -102,10 +113,24 @@ _A3_ULTRA: Final = _google(
     H200_SXM,
     _google_rdma,
 )
+_ND_H100: Final = _azure(
+    Machine("Standard_ND96isr_H100_v5", 96, "1900Gi", threads_per_core=1),
+    H100_SXM,
+    _AZURE_H100,
+    _NUMA,
+)
+_ND_A100: Final = _azure(
+    Machine("Standard_ND96amsr_A100_v4", 96, "1900Gi", numa_nodes=4, threads_per_core=1),
+    A100_80GB,
+    _AZURE_A100,
+    _AZURE_A100_NUMA,
+    dranet.CONNECTX6_IB,
+)
 
 PROFILES: Final = (
     profile("a3-mega", "Google a3-megagpu-8g: 8 x H100 80 GB, 8 x 200G gVNIC", _A3_MEGA),
     profile("a3-ultra", "Google a3-ultragpu-8g: 8 x H200, 8 x 400G RDMA", _A3_ULTRA),
-    profile("nd-h100-v5", "Azure ND96isr H100 v5: 8 x H100, 8 x 400G InfiniBand, NUMA alignment only", _azure()),
+    profile("nd-h100-v5", "Azure ND96isr H100 v5: 8 x H100, 8 x 400G InfiniBand, NUMA alignment only", _ND_H100),
+    profile("nd-a100-v4", "Azure ND96amsr A100 v4: 8 x A100 80 GB, 8 x 200G InfiniBand, two of each per NUMA node", _ND_A100),
     profile("oci-h100", "Oracle BM.GPU.H100.8: 8 x H100 80 GB, 16 x 200G RoCE, two ports per GPU", _oracle()),
 )  # fmt: skip

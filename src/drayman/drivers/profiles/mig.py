@@ -77,6 +77,16 @@ A100_40GB: Final = (
     Profile("4g.20gb", 5, Amounts(19968, 56, 4, 2, 0, 0), (0,), 4),
     Profile("7g.40gb", 0, Amounts(40192, 98, 7, 5, 1, 1), (0,), 8),
 )
+# Printed by the vendor but for the decoders of the smallest.
+A100_80GB: Final = (
+    Profile("1g.10gb", 19, Amounts(9856, 14, 1, 0, 0, 0), ANYWHERE, 1),
+    Profile("1g.10gb+me", 20, Amounts(9856, 14, 1, 1, 1, 1), ANYWHERE, 1),
+    Profile("1g.20gb", 15, Amounts(19968, 14, 1, 1, 0, 0), PAIRS, 2),
+    Profile("2g.20gb", 14, Amounts(19968, 28, 2, 1, 0, 0), (0, 2, 4), 2),
+    Profile("3g.40gb", 9, Amounts(40192, 42, 3, 2, 0, 0), (0, 4), 4),
+    Profile("4g.40gb", 5, Amounts(40192, 56, 4, 2, 0, 0), (0,), 4),
+    Profile("7g.80gb", 0, Amounts(80384, 98, 7, 5, 1, 1), (0,), 8),
+)
 H100_80GB: Final = (
     Profile("1g.10gb", 19, Amounts(9984, 16, 1, 1, 1, 0), ANYWHERE, 1),
     Profile("1g.10gb+me", 20, Amounts(9984, 16, 1, 1, 1, 1), ANYWHERE, 1),

@@ -20,6 +20,15 @@ A100_40GB: Final = GpuModel(
     divides_when_idle=False,
     numbered=True,
 )
+A100_80GB: Final = GpuModel(
+    product="NVIDIA A100-SXM4-80GB",
+    architecture="Ampere",
+    compute_capability="8.0.0",
+    memory_mebibytes=81920,
+    mig_profiles=mig.A100_80GB,
+    pci_id="0x20b2",
+    divides_when_idle=False,
+)
 H100_SXM: Final = GpuModel(
     product="NVIDIA H100 80GB HBM3",
     architecture="Hopper",

@@ -15,6 +15,7 @@ from msgspec import Struct
 from drayman.api.core import Pod
 from drayman.api.jobs import Job
 from drayman.explain.answer import Remedy, Spelling
+from drayman.explain.remedies.alignment import softened_alignments
 from drayman.explain.remedies.amounts import fixed_counts, lower_capacities, lower_counts
 from drayman.explain.remedies.case import Case, claim_texts_of
 from drayman.explain.remedies.classes import dropped_alternatives, other_classes
@@ -115,7 +116,7 @@ def _families(
     yield corrected_values(case, mistakes)
     yield from _each(case, uncordoned_nodes, removed_taints, untainted_nodes)
     yield from _each(case, tolerated_taints, tolerated_node_taints)
-    yield from _each(case, relaxed_constraints, fixed_counts, loosened_spread)
+    yield from _each(case, relaxed_constraints, softened_alignments, fixed_counts, loosened_spread)
     found = rooms(case)
     yield ended_jobs(case, found)
     yield from _each(case, lower_counts, lower_capacities, lower_requests, lower_extended)

@@ -21,6 +21,7 @@ from drayman.api.quantity import Quantity
 from drayman.api.resource import AllocationResult, ResourceClaim, ResourceClaimStatus
 from drayman.api.times import timestamp_at
 from drayman.inventory.ledger import holder_of
+from drayman.placement.alignment import noted
 from drayman.placement.claims import FINALIZER, consumer_of, is_reserved_for, readiness, shares
 from drayman.placement.decision.gathering import Suffix
 from drayman.placement.decision.placements import Made, Placement
@@ -40,6 +41,8 @@ def drafted(
     timestamp = timestamp_at(now)
     group = state.gangs.pod_group_of(pod)
     planned: Sequence[ClaimPlan] = found.plan.claims if found.plan is not None else ()
+    if found.plan is not None:
+        planned = noted(planned, found.plan.levels)
     served = [
         (item.claim, _allocated(item.claim, item.allocation, pod, timestamp, group))
         for item in planned[: len(demand.open)]

@@ -112,6 +112,8 @@ class Seating:
             return None
         if any(each.impossible is not None for each in wanted):
             return None
+        if any(demand.alignment is not None for demand in demands):
+            return None  # what a pod states about its devices is not about those of the others
         allowance = self._state.allowance
         allowance.spend(STEP)
         outcome = search(self._state.view(node), Question(claims), policy=self._policy)
@@ -119,6 +121,8 @@ class Seating:
         if not isinstance(outcome, Plan):
             self.gave_up |= isinstance(outcome, Exhausted)
             return None
+        if outcome.levels:
+            return None  # levels that claims ask for are reached, and noted, pod by pod
         seats: list[Seat] = []
         first = 0
         with self._state.trial():

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from drayman.api.alignment import ALIGN
 from drayman.api.codec import convert
 from drayman.api.core import Pod
 from drayman.api.struct import Json
 from drayman.api.validation import FieldError
+from drayman.api.validation.alignment import check_pod_annotation
 from drayman.api.validation.field_errors import forbidden, invalid, not_supported, required
 from drayman.api.validation.metadata import check_annotations, check_labels
 from drayman.api.validation.names import dns_label, dns_subdomain, label_key
@@ -97,6 +99,19 @@ def _annotations(metadata: Object, spec: Object) -> Errors:
     if DELETION_COST in annotations and not _is_cost(annotations[DELETION_COST]):
         detail = "must be a 32bit integer"
         yield invalid(f"{path}[{DELETION_COST}]", annotations[DELETION_COST], detail)
+
+
+def check_alignment(pod: Object) -> Errors:
+    """What a new pod states about the places of its devices."""
+    annotations = map_at(pod, "metadata", "annotations")
+    if ALIGN in annotations:
+        entries = claim_entries(map_at(pod, "spec"))
+        yield from check_pod_annotation(annotations, "metadata.annotations", entries)
+
+
+def claim_entries(spec: Object) -> list[str]:
+    """The names that containers and annotations of a pod have for its claims."""
+    return [text_at(entry, "name") for entry in items_at(spec, "resourceClaims")]
 
 
 def _is_cost(text: str) -> bool:
@@ -200,8 +215,12 @@ def check_template(template: Json, path: str) -> Errors:
     """A pod template: labels and annotations, and the spec of future pods."""
     metadata = map_at(template, "metadata")
     yield from check_labels(map_at(metadata, "labels"), f"{path}.labels")
-    yield from check_annotations(map_at(metadata, "annotations"), f"{path}.annotations")
-    yield from check_pod_spec(map_at(template, "spec"), f"{path}.spec", metadata)
+    spec, annotations = map_at(template, "spec"), map_at(metadata, "annotations")
+    yield from check_annotations(annotations, f"{path}.annotations")
+    if ALIGN in annotations:
+        place = f"{path}.metadata.annotations"
+        yield from check_pod_annotation(annotations, place, claim_entries(spec))
+    yield from check_pod_spec(spec, f"{path}.spec", metadata)
     if items_at(template, "spec", "ephemeralContainers"):
         detail = "ephemeral containers not allowed in pod template"
         yield forbidden(f"{path}.spec.ephemeralContainers", detail)

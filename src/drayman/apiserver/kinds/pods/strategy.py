@@ -12,7 +12,7 @@ from drayman.api.validation.metadata import check_metadata, check_metadata_updat
 from drayman.apiserver.kinds.pods.defaults import default_pod, default_pod_status
 from drayman.apiserver.kinds.pods.label_keys import merge_label_keys
 from drayman.apiserver.kinds.pods.quality import quality_class
-from drayman.apiserver.kinds.pods.spec import check_new_pod, check_pod
+from drayman.apiserver.kinds.pods.spec import check_alignment, check_new_pod, check_pod
 from drayman.apiserver.kinds.pods.status import check_pod_status
 from drayman.apiserver.kinds.pods.updating import (
     check_ephemeral_update,
@@ -66,6 +66,7 @@ class PodStrategy(Strategy):
         return [
             *check_metadata(metadata_of(obj), namespaced=True),
             *check_new_pod(obj),
+            *check_alignment(obj),
             *_only_on_create(obj),
         ]
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from copy import copy
 from typing import Final
 
+from drayman.api.alignment import ALIGN
+from drayman.api.validation.alignment import check_pod_annotation
 from drayman.api.validation.field_errors import forbidden, invalid, required
 from drayman.api.validation.pod import MIRROR_ANNOTATION
 from drayman.apiserver.kinds.checks import MAX_INT32
 from drayman.apiserver.kinds.pods.quality import quality_class
 from drayman.apiserver.kinds.pods.resources import COMPUTE
 from drayman.apiserver.kinds.pods.scheduling import without_seconds
+from drayman.apiserver.kinds.pods.spec import claim_entries
 from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors
 from drayman.apiserver.served.strategy import Object, restore
@@ -46,6 +49,9 @@ def check_pod_update(new: Object, old: Object) -> Errors:
 
 def check_annotation_changes(new: Object, old: Object) -> Errors:
     after, before = map_at(new, "metadata", "annotations"), map_at(old, "metadata", "annotations")
+    if ALIGN in after:
+        entries = claim_entries(map_at(old, "spec"))
+        yield from check_pod_annotation(after, "metadata.annotations", entries, before)
     if after.get(MIRROR_ANNOTATION) == before.get(MIRROR_ANNOTATION):
         return
     change = "remove or update" if MIRROR_ANNOTATION in before else "add"
