@@ -19,8 +19,9 @@ from drayman.cli.connecting import (
     lasting_client_of,
 )
 from drayman.cli.errors import UserError
-from drayman.cli.options import waiting_options
+from drayman.cli.options import prices_option, waiting_options
 from drayman.cli.output import print_verbatim, say, to_stderr
+from drayman.cli.prices import load_prices
 from drayman.placement.schedulers import OWN_SCHEDULER
 from drayman.questions.which_cluster import folder_of
 
@@ -36,6 +37,7 @@ Examples:
   drayman scheduler                      the cluster of KUBECONFIG
   drayman scheduler --kubeconfig prod.yaml --scheduler-name drayman
   drayman scheduler --no-leader-elect    the only scheduler there is
+  drayman scheduler --prices prices.yaml cheap, premium and spot nodes
   drayman scheduler --print-rbac | kubectl apply -f -
 """
 
@@ -58,6 +60,7 @@ Examples:
     show_default=True,
     help="How devices are chosen.",
 )
+@prices_option
 @waiting_options
 @click.option(
     "--leader-elect/--no-leader-elect",
@@ -74,6 +77,7 @@ def scheduler(
     where: Where,
     names: tuple[str, ...],
     policy: str,
+    prices: str | None,
     binding_timeout: float,
     pod_max_backoff: float,
     leader_elect: bool,
@@ -104,6 +108,7 @@ def scheduler(
         policy=Policy(policy),
         binding_timeout_s=binding_timeout,
         longest_backoff_s=pod_max_backoff,
+        prices=load_prices(prices),
     )
     connection = where.connection()
     with in_words(connection):

@@ -25,6 +25,7 @@ from drayman.placement.claims import EXTENDED_CLAIM, is_late, only_node_of, read
 from drayman.placement.extended import ExtendedClaim, extended_claim
 from drayman.placement.fit import FITS, Cause, NodeFacts, PodNeeds, Verdict, claim_name
 from drayman.placement.hints import Hint
+from drayman.placement.spending import UNCONCERNED, Spending, spending_of
 from drayman.placement.state import ClusterState
 from drayman.placement.wake import Wake
 
@@ -78,6 +79,8 @@ class Demand:
     timed_out: frozenset[str]
     """Claims, by uid, whose devices were not made ready in time, or failed."""
     shape: _Shape
+    spending: Spending = UNCONCERNED
+    """What the pod says about the price of its node."""
     _wanted: dict[frozenset[str], DevicesWanted] = field(default_factory=dict, init=False)
 
     @property
@@ -193,6 +196,7 @@ class Demands:
             if claim.status.allocation is not None:
                 only_node = only_node or only_node_of(claim.status.allocation.node_selector)
         stale = self._state.extended_claim_of(pod.metadata.uid) if extended else None
+        spending = spending_of(pod) if self._state.has_offers else UNCONCERNED
         return Demand(
             pod,
             needs,
@@ -204,7 +208,8 @@ class Demands:
             self._missing_class(opened),
             only_node,
             timed_out,
-            self._shape(pod, needs, opened, held, timed_out, extended, stale),
+            self._shape(pod, needs, opened, held, timed_out, extended, stale, spending),
+            spending,
         )
 
     def _is_lost(self, claim: ResourceClaim, now: float) -> bool:
@@ -227,6 +232,7 @@ class Demands:
         timed_out: frozenset[str],
         extended: Mapping[str, str],
         stale: ResourceClaim | None,
+        spending: Spending,
     ) -> _Shape:
         # Where pods affect each other, labels and namespace distinguish them too.
         is_concerned = self._state.neighbourhood.concerns(needs)
@@ -240,6 +246,7 @@ class Demands:
             # What blocks this pod does not block its copies.
             "" if stale is None else stale.metadata.uid,
             _volume_claims(needs) if needs.shape.volumes else (),
+            None if spending is UNCONCERNED else spending,
         )
         shape = self._shapes.get(key)
         if shape is None:

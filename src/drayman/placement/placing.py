@@ -7,7 +7,8 @@ for devices on that one node.
 A node that refused keeps refusing while resources are only taken. It is asked again when something on it, or in devices that it shares with
 other nodes, is given back, and after any change of slices, classes or taints.
 
-The order of nodes: what the user prefers, then the quality of the devices, then the balance of the cluster, then the order of arrival.
+The order of nodes: what the user prefers, then the price where the pod leans to cheap or dear nodes (`spending`), then the quality of the
+devices, then the balance of the cluster, then the order of arrival.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from drayman.placement.fit import (
 )
 from drayman.placement.marks import Position
 from drayman.placement.nodes import NodeState
+from drayman.placement.spending import price_rank
 from drayman.placement.surroundings import Surroundings
 
 _UNKNOWN: Final[Key] = ()  # sorts before every key: the node must be looked at first
@@ -65,6 +67,8 @@ class NodeStanding(Struct, frozen=True):
     node: NodeState
     wishes: int
     """How well it meets the stated preferences, higher is better; 0 if there are none."""
+    price: Key
+    """By its price, lower is better; empty where that does not matter to the pod."""
     quality: Key
     """Of the devices that the pod would get, lower is better; empty if it wants none."""
     balance: int
@@ -122,10 +126,18 @@ class Placer:
         if self._weighs_wishes(checks):
             wishes = self._wishes(checks, fitting)
         found = [
-            NodeStanding(node, wish, answer.quality, balance(demand.needs, node.facts, node.usage))
+            NodeStanding(
+                node,
+                wish,
+                price_rank(demand.spending, node.offer, answer.quality),
+                answer.quality,
+                balance(demand.needs, node.facts, node.usage),
+            )
             for (node, answer), wish in zip(fitting, wishes, strict=True)
         ]
-        return sorted(found, key=lambda s: (-s.wishes, s.quality, -s.balance, s.node.index))
+        return sorted(
+            found, key=lambda s: (-s.wishes, *s.price, s.quality, -s.balance, s.node.index)
+        )
 
     def refusals(self, demand: Demand) -> Mapping[str, Verdict]:
         """The verdict of each node that does not serve the pod. For explanations; valid until the next question."""
@@ -203,7 +215,9 @@ class Placer:
         self._exhausted.discard(name)
         if answer.verdict is FITS:
             self._refusals.pop(name, None)
-            key = (answer.quality, -balance(checks.demand.needs, node.facts, node.usage))
+            price = price_rank(checks.demand.spending, node.offer, answer.quality)
+            room = balance(checks.demand.needs, node.facts, node.usage)
+            key = (*price, answer.quality, -room)
             heapq.heappush(self._heap, (key, node.index, name, self._version))
         else:
             self._refusals[name] = answer.verdict
@@ -258,12 +272,13 @@ class Placer:
         self, checks: Checks, fitting: list[tuple[NodeState, Answer]]
     ) -> Iterable[NodeState]:
         wishes = self._wishes(checks, fitting)
-        needs = checks.demand.needs
+        needs, spending = checks.demand.needs, checks.demand.spending
 
         def key(item: tuple[int, tuple[NodeState, Answer]]) -> Key:
             position, (node, answer) = item
             room = balance(needs, node.facts, node.usage)
-            return -wishes[position], answer.quality, -room, node.index
+            price = price_rank(spending, node.offer, answer.quality)
+            return -wishes[position], *price, answer.quality, -room, node.index
 
         return [node for _, (node, _) in sorted(enumerate(fitting), key=key)]
 

@@ -21,8 +21,9 @@ from drayman.apiserver.instance.folder import Folder, FolderError, Record
 from drayman.cli.cluster.live import is_wanted, show
 from drayman.cli.completing import profile_names
 from drayman.cli.errors import UserError, reason
-from drayman.cli.options import data_dir_option, waiting_options
+from drayman.cli.options import data_dir_option, prices_option, waiting_options
 from drayman.cli.output import say, to_stdout
+from drayman.cli.prices import load_prices
 from drayman.cli.progress import gauged
 from drayman.questions.which_cluster import folder_of
 
@@ -102,6 +103,7 @@ Examples:
 )
 @click.option("--no-controllers", is_flag=True, help="Serve the API alone.")
 @click.option("--no-scheduler", is_flag=True, help="Leave scheduling to another process.")
+@prices_option
 @waiting_options
 @click.option(
     "--no-color", is_flag=True, help="Print a few plain lines even on a terminal: no live status."
@@ -120,6 +122,7 @@ def up(
     no_controllers: bool,
     no_scheduler: bool,
     profiles: tuple[str, ...],
+    prices: str | None,
     binding_timeout: float,
     pod_max_backoff: float,
     no_color: bool,
@@ -156,7 +159,7 @@ def up(
         raise_file_limit()
         parts = None
         if not no_controllers:
-            parts = _control_plane(no_scheduler, profiles, binding_timeout, pod_max_backoff)
+            parts = _control_plane(no_scheduler, profiles, prices, binding_timeout, pod_max_backoff)
         target = kubeconfig_path.absolute() if kubeconfig_path is not None else None
         options = Options(
             folder,
@@ -179,7 +182,11 @@ def up(
 
 
 def _control_plane(
-    no_scheduler: bool, profiles: tuple[str, ...], binding_timeout: float, pod_max_backoff: float
+    no_scheduler: bool,
+    profiles: tuple[str, ...],
+    prices: str | None,
+    binding_timeout: float,
+    pod_max_backoff: float,
 ) -> ControlPlane:
     from drayman.apiserver.instance.control_plane import ControlPlane
     from drayman.drivers.profiles import ProfileError, parse_profiles, simulate
@@ -192,7 +199,9 @@ def _control_plane(
     scheduler = None
     if not no_scheduler:
         scheduler = SchedulerOptions(
-            binding_timeout_s=binding_timeout, longest_backoff_s=pod_max_backoff
+            binding_timeout_s=binding_timeout,
+            longest_backoff_s=pod_max_backoff,
+            prices=load_prices(prices),
         )
     return ControlPlane(scheduler, hardware)
 

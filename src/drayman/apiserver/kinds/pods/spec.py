@@ -24,6 +24,7 @@ from drayman.apiserver.kinds.pods.scheduling import (
     check_tolerations,
 )
 from drayman.apiserver.kinds.pods.security import check_pod_security
+from drayman.apiserver.kinds.pods.spending import check_spending
 from drayman.apiserver.kinds.pods.volumes import check_volumes
 from drayman.apiserver.kinds.reading import each_at, items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors
@@ -201,6 +202,7 @@ def check_template(template: Json, path: str) -> Errors:
     metadata = map_at(template, "metadata")
     yield from check_labels(map_at(metadata, "labels"), f"{path}.labels")
     yield from check_annotations(map_at(metadata, "annotations"), f"{path}.annotations")
+    yield from check_spending(metadata, f"{path}.metadata")
     yield from check_pod_spec(map_at(template, "spec"), f"{path}.spec", metadata)
     if items_at(template, "spec", "ephemeralContainers"):
         detail = "ephemeral containers not allowed in pod template"
