@@ -37,7 +37,7 @@ Examples:
   drayman scheduler                      the cluster of KUBECONFIG
   drayman scheduler --kubeconfig prod.yaml --scheduler-name drayman
   drayman scheduler --no-leader-elect    the only scheduler there is
-  drayman scheduler --prices prices.yaml cheap, premium and spot nodes
+  drayman scheduler --prices prices.yaml
   drayman scheduler --print-rbac | kubectl apply -f -
 """
 
