@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from drayman.apiserver.instance.folder import Folder, Record
+from drayman.apiserver.instance.kubeconfig import kubeconfig
+from drayman.cli.connecting import Where
 from drayman.cli.main import cli
 from drayman.cli.prices import load_prices, money
+from drayman.placement.price_table import written
 from drayman.placement.prices import NO_PRICES, CapacityType
 
 COMMANDS = {
@@ -53,6 +59,32 @@ def test_a_table_is_read(folder: Path) -> None:
     """Without one there are none."""
     assert load_prices(None) is NO_PRICES
     assert load_prices("prices.yaml").types == {"a": dict.fromkeys(CapacityType, 1_500_000)}
+
+
+def test_the_prices_of_drayman_up_are_known(folder: Path) -> None:
+    """To questions about the cluster that it serves; a file that is named comes first."""
+    table = load_prices("prices.yaml")
+    place, other = Folder(folder / "data"), folder / "other"
+    place.prepare()
+    for path, url in ((place.kubeconfig, "https://127.0.0.1:1"), (other, "https://127.0.0.1:2")):
+        path.write_bytes(kubeconfig(url, b"", "token"))
+    record = Record(
+        os.getpid(),
+        "https://127.0.0.1:1",
+        str(place.kubeconfig),
+        "now",
+        False,
+        prices=written(table),
+    )
+    place.announce(record)
+    here = Where(data_dir=place.path)
+    assert load_prices(None, here) == table
+    assert load_prices(None, Where(place.kubeconfig, place.path)) == table
+    assert load_prices(None, Where(other, place.path)) is NO_PRICES
+    (folder / "more.yaml").write_text("instanceTypes:\n  b: 2\n")
+    assert load_prices("more.yaml", here).types.keys() == {"b"}
+    place.announce(replace(record, prices=""))
+    assert load_prices(None, here) is NO_PRICES
 
 
 def test_amounts_are_legible() -> None:

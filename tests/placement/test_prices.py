@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from drayman.api.codec import convert
 from drayman.api.core import Node
 from drayman.api.errors import DocumentError
-from drayman.placement.price_table import read_price_table
+from drayman.placement.price_table import read_price_table, written
 from drayman.placement.prices import (
     NO_PRICES,
     PLAIN,
     PRICE,
     SPOT,
+    CapacityType,
     Offer,
     PriceTable,
     label_faults,
@@ -113,6 +116,22 @@ def test_labels_that_make_no_sense_are_named() -> None:
         "node a: label drayman.dev/price-per-hour: '32,77' is not a price such as \"32.77\", and is ignored",
         'node a: label drayman.dev/spot: \'yes\' is not "true" or "false", and is ignored',
     ]
+
+
+@given(
+    st.dictionaries(
+        st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=1),
+        st.dictionaries(st.sampled_from(CapacityType), st.integers(0, 10**15 - 1)),
+        min_size=1,
+    ),
+    st.sampled_from(["", "USD", "\u20ac"]),
+)
+def test_a_table_can_be_written_and_read_again(
+    types: dict[str, dict[CapacityType, int]], currency: str
+) -> None:
+    """Nothing is lost: another process decides by the same prices."""
+    table = PriceTable(types, currency)
+    assert read_price_table("p.json", written(table).encode()) == table
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def data_dir_option(function: F) -> F:
 
 
 def prices_option(function: F) -> F:
-    """`--prices`, as `prices`: the name of a file, or None."""
+    """`--prices`, as `prices`: the name of a file, or None. `cli.prices` reads it."""
     return click.option(
         "--prices",
         type=click.Path(readable=False),

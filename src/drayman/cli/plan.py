@@ -92,7 +92,8 @@ def plan(
     Nothing is submitted. Manifests are defaulted and checked as the API server does it; Deployments, Jobs and the like count with the pods
     they would have. Nodes, ResourceSlices and DeviceClasses among them join the cluster, to plan with what is not there yet.
     """
-    inputs, table = list(_read(paths)), load_prices(prices)
+    inputs = list(_read(paths))
+    table = load_prices(prices, where if snapshot is None else None)
     world, namespace = load_world(snapshot, namespace, where)
     from drayman.questions.plan import plan as planned
 

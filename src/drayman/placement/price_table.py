@@ -13,8 +13,10 @@ A single number is for every node of the type, however it is lent.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Final
 
+from drayman.api.codec import encode_json
 from drayman.api.errors import DocumentError, JsonError
 from drayman.api.near_names import did_you_mean
 from drayman.api.struct import Json
@@ -27,6 +29,8 @@ _CURRENCY: Final = "currency"
 _TYPES: Final = "instanceTypes"
 _FIELDS: Final = (_CURRENCY, _TYPES)
 _LONGEST_CURRENCY: Final = 8
+_DIGITS: Final = 6
+"""After the point: prices are kept in millionths."""
 
 
 def read_price_table(file: str, data: bytes) -> PriceTable:
@@ -41,6 +45,15 @@ def read_price_table(file: str, data: bytes) -> PriceTable:
     if len(documents) > 1:
         raise DocumentError(file, documents[1].line, "there is more than one document")
     return _Reader(file, documents[0]).table()
+
+
+def written(table: PriceTable) -> str:
+    """The table as text that `read_price_table` reads."""
+    types = {
+        name: {type_: f"{Decimal(price).scaleb(-_DIGITS):f}" for type_, price in prices.items()}
+        for name, prices in table.types.items()
+    }
+    return encode_json({_CURRENCY: table.currency, _TYPES: types}).decode()
 
 
 class _Reader:

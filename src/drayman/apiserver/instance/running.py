@@ -39,6 +39,7 @@ from drayman.apiserver.serving.http import start as listen
 from drayman.apiserver.serving.server import ApiServer
 from drayman.cluster.embedded import Store, StoreError
 from drayman.node import Report
+from drayman.placement.price_table import written
 from drayman.reasons.wording import counted
 from drayman.scheduler.tally import Tally
 
@@ -134,6 +135,7 @@ async def _start(options: Options, end: AsyncExitStack, report: Report | None) -
         options.durable,
         found=found,
         scheduler_names=_scheduler_names(options.control_plane),
+        prices=_prices(options.control_plane),
     )
     try:
         starting = Start(options.folder, record, report)
@@ -171,6 +173,11 @@ def _open_store(options: Options) -> Store:
         return Store.open(options.folder.store if options.durable else None)
     except (FolderError, StoreError) as error:
         raise InstanceError(str(error)) from error
+
+
+def _prices(parts: ControlPlane | None) -> str:
+    scheduler = None if parts is None else parts.scheduler
+    return "" if scheduler is None or not scheduler.prices.types else written(scheduler.prices)
 
 
 def _scheduler_names(parts: ControlPlane | None) -> str:

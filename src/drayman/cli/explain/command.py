@@ -82,7 +82,7 @@ def explain(
     if all_of_it and words:
         raise click.UsageError("--all explains everything; leave out KIND/NAME.")
     subject = everything(namespace) if all_of_it else subject_of(words)
-    table = load_prices(prices)
+    table = load_prices(prices, where if snapshot is None else None)
 
     async def work(client: HttpClient) -> Answer:
         scope = subject.scope(namespace or client.default_namespace)

@@ -273,7 +273,7 @@ def owners(
     got its devices, at the prices of today. Prices are in labels of nodes (drayman.dev/price-per-hour) or in the file that
     --prices names; without them the columns are left out.
     """
-    table = load_prices(prices)
+    table = load_prices(prices, where if snapshot is None else None)
 
     def picture(reading: Reading, now: float) -> Picture:
         from drayman.api import codec
