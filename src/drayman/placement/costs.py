@@ -2,8 +2,8 @@
 
 The price of a node is paid with its leading devices: its accelerators if it has any, else its processors, its network cards, or whatever
 there is. Each piece of hardware of that kind costs the same part of the price, and a partition or a share of one costs as much of that part
-as it takes. Everything else on the node is included. So the costs of all devices of a node are its price, whoever holds them, and no pair
-of GPU and network card is paid for twice.
+as it takes. Everything else on the node is included. So the costs of all devices of a node are its price, however they are divided among
+holders, and no pair of GPU and network card is paid for twice.
 
 Devices that several nodes reach belong to none, and cost nothing.
 """

@@ -1,7 +1,7 @@
 """Reports what nodes and pods say about prices and spot that cannot be understood: once for each, in an event.
 
-A label that makes no sense must not keep a node from work, nor an annotation a pod: both are used as if they said nothing, and whoever
-wrote it finds out why nothing came of it.
+A label that makes no sense must not keep a node from work, nor an annotation a pod: both are used as if they said nothing, and the event
+says why it has no effect.
 """
 
 from __future__ import annotations
