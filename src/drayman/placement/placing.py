@@ -67,12 +67,12 @@ class NodeStanding(Struct, frozen=True):
     node: NodeState
     wishes: int
     """How well it meets the stated preferences, higher is better; 0 if there are none."""
-    price: Key
-    """By its price, lower is better; empty where that does not matter to the pod."""
     quality: Key
     """Of the devices that the pod would get, lower is better; empty if it wants none."""
     balance: int
     """How much room would be left, and how evenly. Higher is better."""
+    key: Key
+    """All of this but the wishes, and the price where that matters, in order. Lower is better."""
 
 
 class Placer:
@@ -129,15 +129,13 @@ class Placer:
             NodeStanding(
                 node,
                 wish,
-                price_rank(demand.spending, node.offer, answer.quality),
                 answer.quality,
                 balance(demand.needs, node.facts, node.usage),
+                _rank(demand, node, answer),
             )
             for (node, answer), wish in zip(fitting, wishes, strict=True)
         ]
-        return sorted(
-            found, key=lambda s: (-s.wishes, *s.price, s.quality, -s.balance, s.node.index)
-        )
+        return sorted(found, key=lambda s: (-s.wishes, s.key, s.node.index))
 
     def refusals(self, demand: Demand) -> Mapping[str, Verdict]:
         """The verdict of each node that does not serve the pod. For explanations; valid until the next question."""
@@ -215,9 +213,7 @@ class Placer:
         self._exhausted.discard(name)
         if answer.verdict is FITS:
             self._refusals.pop(name, None)
-            price = price_rank(checks.demand.spending, node.offer, answer.quality)
-            room = balance(checks.demand.needs, node.facts, node.usage)
-            key = (*price, answer.quality, -room)
+            key = _rank(checks.demand, node, answer)
             heapq.heappush(self._heap, (key, node.index, name, self._version))
         else:
             self._refusals[name] = answer.verdict
@@ -272,13 +268,10 @@ class Placer:
         self, checks: Checks, fitting: list[tuple[NodeState, Answer]]
     ) -> Iterable[NodeState]:
         wishes = self._wishes(checks, fitting)
-        needs, spending = checks.demand.needs, checks.demand.spending
 
         def key(item: tuple[int, tuple[NodeState, Answer]]) -> Key:
             position, (node, answer) = item
-            room = balance(needs, node.facts, node.usage)
-            price = price_rank(spending, node.offer, answer.quality)
-            return -wishes[position], *price, answer.quality, -room, node.index
+            return -wishes[position], _rank(checks.demand, node, answer), node.index
 
         return [node for _, (node, _) in sorted(enumerate(fitting), key=key)]
 
@@ -340,3 +333,9 @@ class Placer:
         self._versions[name] = self._version
         self._not_found = None
         heapq.heappush(self._heap, (_UNKNOWN, node.index, name, self._version))
+
+
+def _rank(demand: Demand, node: NodeState, answer: Answer) -> Key:
+    """What a node that takes the pod is ordered by after stated preferences. Lower is better."""
+    price = price_rank(demand.spending, node.offer, answer.quality)
+    return (*price, answer.quality, -balance(demand.needs, node.facts, node.usage))
