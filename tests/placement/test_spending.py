@@ -47,7 +47,14 @@ def required(key: str, operator: str, *values: str) -> dict[str, Any]:
 )
 def test_what_a_pod_leans_to(given: Pod, leaning: Leaning) -> None:
     """What it says counts more than its priority; what is not understood counts for nothing."""
-    assert spending_of(given).leaning is leaning
+    assert spending_of(given, wants_devices=True).leaning is leaning
+
+
+def test_a_pod_without_devices_does_not_lean_to_dear_nodes() -> None:
+    """However important it is: it only avoids spot nodes. One that is to cost little goes to cheap ones all the same."""
+    assert spending_of(pod(priority=1), wants_devices=False).leaning is Leaning.LASTING
+    thrifty = pod(annotations={COST: "low"}, priority=1)
+    assert spending_of(thrifty, wants_devices=False).leaning is Leaning.CHEAP
 
 
 @pytest.mark.parametrize(
@@ -75,7 +82,7 @@ def test_what_a_pod_leans_to(given: Pod, leaning: Leaning) -> None:
 )
 def test_which_pods_accept_spot_nodes(given: Pod, takes: bool) -> None:
     """Those that say so, tolerate such a taint, select nodes by such a label, or are daemons."""
-    assert spending_of(given).takes_spot is takes
+    assert spending_of(given, wants_devices=False).takes_spot is takes
 
 
 def test_what_is_not_understood_is_named() -> None:

@@ -196,7 +196,9 @@ class Demands:
             if claim.status.allocation is not None:
                 only_node = only_node or only_node_of(claim.status.allocation.node_selector)
         stale = self._state.extended_claim_of(pod.metadata.uid) if extended else None
-        spending = spending_of(pod) if self._state.has_offers else UNCONCERNED
+        spending = UNCONCERNED
+        if self._state.has_offers:
+            spending = spending_of(pod, wants_devices=bool(claims or extended))
         return Demand(
             pod,
             needs,

@@ -3,10 +3,13 @@
 | the pod | goes to |
 |---|---|
 | says `drayman.dev/cost: low` | the cheapest node that takes it |
-| has a priority above 0 | a node that is not spot, the dearest that takes it |
+| has a priority above 0 and wants devices | a node that is not spot, the dearest that takes it |
+| has a priority above 0 and wants none | a node that is not spot |
 | otherwise | any node, whatever it costs |
 
-A node that is spot is taken back at any time, so a pod has to accept that: see `Spending.takes_spot`.
+Important pods are often small: a DNS server has no use for the dearest accelerators. So only pods with devices lean to dear nodes.
+
+A spot node may be taken back at any time, so a pod has to accept that: see `Spending.takes_spot`.
 """
 
 from __future__ import annotations
@@ -42,6 +45,8 @@ class Leaning(Enum):
     NONE = "none"
     CHEAP = "cheap"
     PREMIUM = "premium"
+    LASTING = "lasting"
+    """Not spot; the price does not matter."""
 
 
 class Spending(Struct, frozen=True):
@@ -57,13 +62,13 @@ UNCONCERNED: Final = Spending()
 Rank = tuple[object, ...]
 
 
-def spending_of(pod: Pod) -> Spending:
+def spending_of(pod: Pod, *, wants_devices: bool) -> Spending:
     """What a pod says, and what follows from its priority."""
     leaning = Leaning.NONE
     if stated(pod, COST) == LOW:
         leaning = Leaning.CHEAP
     elif priority_of(pod) > 0:
-        leaning = Leaning.PREMIUM
+        leaning = Leaning.PREMIUM if wants_devices else Leaning.LASTING
     return Spending(leaning, _takes_spot(pod))
 
 
@@ -109,6 +114,8 @@ def price_rank(spending: Spending, offer: Offer, quality: Rank) -> Rank:
         case Leaning.PREMIUM:
             chosen = tuple(part.alternatives for part in quality if isinstance(part, Quality))
             return (chosen, offer.is_spot, price is None, -(price or 0))
+        case Leaning.LASTING:
+            return (offer.is_spot,)
 
 
 def _takes_spot(pod: Pod) -> bool:

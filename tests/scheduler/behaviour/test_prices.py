@@ -23,7 +23,8 @@ async def pod(stage: Stage, name: str, *, priority: int = 0, **annotations: str)
     said = {f"drayman.dev/{key}": value for key, value in annotations.items()}
     spec: JsonObject = {"containers": [container]}
     if priority:
-        spec["priorityClassName"] = "system-cluster-critical"
+        entry = {"name": "gpu", "resourceClaimTemplateName": "gpu"}
+        spec |= {"priorityClassName": "system-cluster-critical", "resourceClaims": [entry]}
     await stage.create(POD_VALUES, {"metadata": {"name": name, "annotations": said}, "spec": spec})
 
 
@@ -36,8 +37,10 @@ async def events(stage: Stage, name: str, reason: str) -> list[str]:
 async def test_pods_go_where_their_cost_or_priority_leads_them(cluster: Cluster) -> None:
     """By the table that the scheduler was given, and by what labels say."""
     async with cluster(prices=TABLE) as stage:
-        await stage.node("big", labels={TYPE: "big"})
-        await stage.node("small", labels={TYPE: "small"})
+        await stage.device_class()
+        await stage.make_template("gpu")
+        await stage.node("big", "gpu-0", labels={TYPE: "big"})
+        await stage.node("small", "gpu-0", labels={TYPE: "small"})
         await stage.node("smaller", labels={TYPE: "small", PRICE: "0.5"})
         await pod(stage, "thrifty", cost="low")
         await pod(stage, "critical", priority=1)
