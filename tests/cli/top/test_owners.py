@@ -187,7 +187,7 @@ def test_a_group_of_pods_may_hold_a_claim() -> None:
     given = to_dict(CLAIMS[0])
     given["status"]["reservedFor"] = [group]
     found = owners(reading([convert(ResourceClaim, given)], PODS), NOW, TABLE)
-    assert [row.owner for row in found.rows] == ["PodGroup/g"]
+    assert [(row.owner, row.pods) for row in found.rows] == [("PodGroup/g", 0)]
 
 
 def test_without_a_note_of_the_allocation_the_start_of_the_pod_counts() -> None:

@@ -27,8 +27,8 @@ from drayman.workloads.makers import Maker, known_as
 
 _HOUR_S: Final = 3600
 _POD: Final = "pods"
-_KINDS: Final = {"podgroups": "PodGroup"}
-"""Of what claims may be reserved for besides pods, by the name of the resource."""
+_KINDS: Final = {_POD: "Pod", "podgroups": "PodGroup"}
+"""Of what claims may be reserved for, by the name of the resource."""
 
 
 class Grouping(StrEnum):
@@ -138,12 +138,11 @@ def owners(
         held = _held(reading, claim, pods, costs)
         if not held.devices:
             continue  # admin access holds nothing
-        users = _users(claim, pods)
-        keys = {(where, "" if by is Grouping.NAMESPACE else str(maker)) for maker in users.values()}
-        for key in sorted(keys or {(where, _alone(claim, by))}):
-            sums.setdefault(key, _Sum()).add(held, max(len(keys), 1), now)
-        for uid, maker in users.items():
-            sums[where, "" if by is Grouping.NAMESPACE else str(maker)].pods.add(uid)
+        users = _users(claim, pods) if by is Grouping.WORKLOAD else {"": _pods_of(claim)}
+        for owner, uids in users.items():
+            found = sums.setdefault((where, owner), _Sum())
+            found.add(held, len(users), now)
+            found.pods |= uids
         total.add(held, 1, now)
     return Owners(
         rows=tuple(_row(*key, each) for key, each in sums.items()),
@@ -175,24 +174,21 @@ def _amount(cost: Fraction | None) -> float | None:
     return None if cost is None else amount_of(round(cost))
 
 
-def _users(claim: ResourceClaim, pods: Mapping[str, Pod]) -> dict[str, Maker]:
-    """What made each consumer of a claim, by uid: a pod that cannot be seen is known by its own name."""
-    found = {}
+def _users(claim: ResourceClaim, pods: Mapping[str, Pod]) -> dict[str, set[str]]:
+    """What made the pods that a claim is reserved for, with the uids of these pods. A pod that cannot be seen is known by its name."""
+    found: dict[str, set[str]] = {}
     for consumer in claim.status.reserved_for:
         pod = pods.get(consumer.uid)
-        if pod is not None:
-            found[consumer.uid] = known_as(pod)
-        elif consumer.resource == _POD:
-            found[consumer.uid] = Maker("Pod", consumer.name)
-        else:
-            sort = _KINDS.get(consumer.resource, consumer.resource)
-            found[consumer.uid] = Maker(sort, consumer.name)
-    return found
+        sort = _KINDS.get(consumer.resource, consumer.resource)
+        maker = Maker(sort, consumer.name) if pod is None else known_as(pod)
+        found.setdefault(str(maker), set())
+        if consumer.resource == _POD:
+            found[str(maker)].add(consumer.uid)
+    return found or {f"ResourceClaim/{claim.metadata.name}": set()}
 
 
-def _alone(claim: ResourceClaim, by: Grouping) -> str:
-    """The owner of a claim that no pod uses."""
-    return "" if by is Grouping.NAMESPACE else f"ResourceClaim/{claim.metadata.name}"
+def _pods_of(claim: ResourceClaim) -> set[str]:
+    return {each.uid for each in claim.status.reserved_for if each.resource == _POD}
 
 
 def _held(
