@@ -31,6 +31,7 @@ STATUSES = {
     "kubectl drayman explain pod/third": 1,
     "drayman explain pod/third --snapshot cluster.yaml": 1,
     "drayman plan -f examples/plan/job.yaml": 1,
+    "drayman plan -f examples/plan/job.yaml --prices examples/plan/prices.yaml": 1,
     "drayman plan -f examples/plan/job.yaml --times 200": 1,
     "drayman plan -f examples/plan/job.yaml --snapshot cluster.yaml": 1,
     "drayman plan -f examples/plan/mistyped.yaml": 2,

@@ -83,6 +83,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests" / "claim.yml").write_text(CLAIM)
     (tmp_path / "slices.yaml").write_text(json.dumps(SLICE))
+    (tmp_path / "prices.yaml").write_text("instanceTypes: {example: 1}")
     (tmp_path / "slices.json").write_text(json.dumps(SLICES))
     (tmp_path / "devices.json").write_text(json.dumps([DEVICE]))
     (tmp_path / "vectors.jsonl").write_text('{"id": "v", "expression": "true"}\n')

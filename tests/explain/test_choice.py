@@ -47,6 +47,16 @@ def test_preferences_are_told() -> None:
     assert (first.preference or 0) > (second.preference or 0)
 
 
+def test_prices_are_told() -> None:
+    """They decide before the devices for a pod that is to cost little."""
+    price, spot = "drayman.dev/price-per-hour", "drayman.dev/spot"
+    town = Town().node("dear", labels={price: "9"}).node("cheap", labels={price: "1.5"})
+    town.node("spot", labels={spot: "true"})
+    town.wants(metadata={"annotations": {"drayman.dev/cost": "low", spot: "true"}})
+    found = [(each.node, each.price_per_hour, each.spot) for each in town.explain().alternatives]
+    assert found == [("cheap", 1.5, False), ("dear", 9.0, False), ("spot", None, True)]
+
+
 def test_what_a_running_pod_has_is_thought_away() -> None:
     """Its own node competes as if the pod came now."""
     town = Town().node("n0", 1).node("n1", 1).holds("a", "n0", "d0")

@@ -141,6 +141,20 @@ def test_a_closed_node_says_so_to_pods(spec: dict[str, Any], says: str) -> None:
     assert part.headline.sentence == says
 
 
+def test_a_spot_node_says_for_whom_it_is() -> None:
+    """And to others that it is not for them."""
+    labels, taints = {"drayman.dev/spot": "true"}, [{"key": "gpu", "effect": "NoSchedule"}]
+    found = node(Town().node("n0", 1, labels=labels).wants(claim(exactly("gpus", 1))))
+    assert "Node n0 is ready and takes pods that accept spot nodes." in found.headline.sentence
+    (part,) = found.parts
+    assert (part.headline.reason.value, part.headline.sentence) == (
+        "SpotNotAccepted",
+        "The node is a spot node, which the pod does not accept.",
+    )
+    found = node(Town().node("n0", 1, labels=labels, taints=taints))
+    assert "that tolerate gpu:NoSchedule and accept spot nodes." in found.headline.sentence
+
+
 def test_the_rule_that_refuses_gives_the_reason() -> None:
     """A volume that is not there and a neighbour that is avoided are not confused with other rules about volumes and neighbours."""
     term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "host"}

@@ -26,6 +26,7 @@ from drayman.placement.demand import Demand, Demands
 from drayman.placement.fit import PodNeeds, VolumeChoice, volume_check
 from drayman.placement.hints import Change
 from drayman.placement.placing import Found, NotFound, Placer
+from drayman.placement.prices import COST, PRICE, SPOT
 from drayman.placement.state import ClusterState
 from drayman.placement.trial import Trial
 from oracle.build import (
@@ -56,10 +57,11 @@ def make_node(number: int, *, variant: int = 0) -> Node:
     if variant == 3:
         spec["unschedulable"] = True
     allocatable = {"cpu": "2" if variant == 4 else "4", "memory": "8Gi", "pods": "10"}
+    terms = {1: {PRICE: "3"}, 4: {PRICE: "1", SPOT: "true"}}.get(variant, {})
     return convert(
         Node,
         {
-            "metadata": {"name": name, "labels": {HOST: name, ZONE: zone}},
+            "metadata": {"name": name, "labels": {HOST: name, ZONE: zone, **terms}},
             "spec": spec,
             "status": {"allocatable": allocatable},
         },
@@ -159,7 +161,14 @@ def make_pod(name: str, rule: int, node: str = "", *, variant: int = 0) -> Pod:
         container["ports"] = [{"containerPort": 80, "hostPort": 80 + variant % 2}]
     spec = {"nodeName": node, "containers": [container], **_RULES[rule % len(_RULES)]}
     labels = {"app": "x" if variant < 3 else "y"}
-    metadata = {"name": name, "namespace": NAMESPACE, "uid": name, "labels": labels}
+    said = {"q0": {COST: "low"}, "q2": {COST: "low", SPOT: "true"}, "q4": {SPOT: "true"}}
+    metadata = {
+        "name": name,
+        "namespace": NAMESPACE,
+        "uid": name,
+        "labels": labels,
+        "annotations": said.get(name, {}),
+    }
     return convert(Pod, {"metadata": metadata, "spec": spec})
 
 

@@ -31,6 +31,17 @@ def data_dir_option(function: F) -> F:
     )(function)
 
 
+def prices_option(function: F) -> F:
+    """`--prices`, as `prices`: the name of a file, or None. `cli.prices` reads it."""
+    return click.option(
+        "--prices",
+        type=click.Path(readable=False),
+        envvar="DRAYMAN_PRICES",
+        metavar="FILE",
+        help="Prices of nodes by instance type, besides those in labels. Default: DRAYMAN_PRICES.",
+    )(function)
+
+
 def waiting_options(function: F) -> F:
     """`--binding-timeout` and `--pod-max-backoff`: for how long a scheduler waits."""
     timeout = click.option(

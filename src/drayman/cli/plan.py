@@ -12,7 +12,9 @@ import click
 from drayman.cli import files
 from drayman.cli.connecting import Where
 from drayman.cli.errors import no_answer
+from drayman.cli.options import prices_option
 from drayman.cli.output import console, format_option, print_data
+from drayman.cli.prices import load_prices
 from drayman.cli.worlds import load_world, unobtrusively, world_options
 from drayman.questions.arguments import MOST_COPIES
 
@@ -67,6 +69,7 @@ Exit status: 0 all pods fit, 1 some do not, 2 there is no answer.
     is_flag=True,
     help="Ignore pods that already wait in the cluster. By default they are planned too.",
 )
+@prices_option
 @world_options
 @format_option
 @click.pass_context
@@ -79,6 +82,7 @@ def plan(
     all_pods: bool,
     ignore_pending: bool,
     output_format: str | None,
+    prices: str | None,
     snapshot: str | None,
     namespace: str | None,
     where: Where,
@@ -89,12 +93,13 @@ def plan(
     they would have. Nodes, ResourceSlices and DeviceClasses among them join the cluster, to plan with what is not there yet.
     """
     inputs = list(_read(paths))
+    table = load_prices(prices, where if snapshot is None else None)
     world, namespace = load_world(snapshot, namespace, where)
     from drayman.questions.plan import plan as planned
 
     pending_first = not ignore_pending
     asked = planned(
-        world,
+        world.with_prices(table),
         inputs,
         namespace,
         times=times,

@@ -12,10 +12,16 @@ from rich.table import Table
 
 from drayman.cli.explain.drawing import headline, unseen
 from drayman.cli.explain.layout import AS_SEEN, INDENT, Trimmed, plain, prose, section
+from drayman.cli.prices import money
 from drayman.explain.hidden import hides_use
 from drayman.questions.plan import PlanAnswer
 from drayman.reasons.wording import and_list, counted
-from drayman.simulate.plan_report import PlannedDevice, PlannedPod, PlannedWorkload
+from drayman.simulate.plan_report import (
+    PlannedCost,
+    PlannedDevice,
+    PlannedPod,
+    PlannedWorkload,
+)
 
 MOST_PODS: Final = 40
 MOST_REASONS: Final = 12
@@ -46,6 +52,8 @@ class PlanDrawing:
             if len(placed) > most:
                 said = f"and {len(placed) - most:,} more; --all lists them"
                 yield prose((said, "dim"), indent=INDENT)
+        if report.cost is not None:
+            yield from _cost(report.cost, report.workloads)
         yield from _notes(report)
 
 
@@ -99,6 +107,29 @@ def _places(pods: Sequence[PlannedPod], width: int) -> RenderableType:
     return Padding(table, (0, 0, 0, INDENT))
 
 
+def _cost(cost: PlannedCost, workloads: Sequence[PlannedWorkload]) -> Iterator[RenderableType]:
+    """What it costs altogether, and by workload where there are several."""
+    left_out = ""
+    if cost.unpriced_pods:
+        pods = counted(cost.unpriced_pods, "pod")
+        left_out = f", without {pods} on nodes that have no price"
+    yield section("what it would cost", "")
+    yield prose(f"{money(cost.per_hour, cost.currency)} per hour{left_out}", indent=INDENT)
+    totals: dict[tuple[str, str], float] = {}
+    for each in workloads:  # copies have the same name
+        if each.cost_per_hour is not None:
+            key = (each.namespace, each.name)
+            totals[key] = totals.get(key, 0.0) + each.cost_per_hour
+    if len(totals) > 1:
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        table.add_column("workload", overflow="fold")
+        table.add_column("per hour", justify="right", no_wrap=True)
+        for (namespace, name), total in sorted(totals.items(), key=lambda item: -item[1]):
+            title = name if namespace == "default" else f"{namespace}/{name}"
+            table.add_row(plain(title), money(total))
+        yield Padding(table, (0, 0, 0, INDENT))
+
+
 def _device_names(devices: Sequence[PlannedDevice]) -> str:
     """The devices by request, where there are several requests."""
     requests: dict[str, list[str]] = {}
@@ -117,6 +148,8 @@ def _notes(report: PlanAnswer) -> Iterator[RenderableType]:
     for text in dict.fromkeys(map(_workload_note, report.workloads)):  # copies have the same
         if text:
             yield prose((text, "dim"))
+    for fault in report.price_faults:
+        yield prose((plain(f"{fault[:1].upper()}{fault[1:]}."), "dim"))
     if report.ignored:
         yield prose((f"Not planned: {', '.join(map(plain, report.ignored))}", "dim"))
     if report.unseen:

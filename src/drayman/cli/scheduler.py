@@ -19,8 +19,9 @@ from drayman.cli.connecting import (
     lasting_client_of,
 )
 from drayman.cli.errors import UserError
-from drayman.cli.options import waiting_options
+from drayman.cli.options import prices_option, waiting_options
 from drayman.cli.output import date_log_lines, print_verbatim, say, to_stderr
+from drayman.cli.prices import load_prices
 from drayman.placement.schedulers import OWN_SCHEDULER
 from drayman.questions.which_cluster import folder_of
 
@@ -37,6 +38,7 @@ Examples:
   drayman scheduler --kubeconfig prod.yaml --scheduler-name drayman
   drayman scheduler --scheduler-name other   pods that name it
   drayman scheduler --no-leader-elect    the only scheduler there is
+  drayman scheduler --prices prices.yaml
   drayman scheduler --print-rbac | kubectl apply -f -
 """
 
@@ -59,6 +61,7 @@ Examples:
     show_default=True,
     help="How devices are chosen.",
 )
+@prices_option
 @waiting_options
 @click.option(
     "--leader-elect/--no-leader-elect",
@@ -75,6 +78,7 @@ def scheduler(
     where: Where,
     names: tuple[str, ...],
     policy: str,
+    prices: str | None,
     binding_timeout: float,
     pod_max_backoff: float,
     leader_elect: bool,
@@ -105,6 +109,7 @@ def scheduler(
         policy=Policy(policy),
         binding_timeout_s=binding_timeout,
         longest_backoff_s=pod_max_backoff,
+        prices=load_prices(prices),
     )
     connection = where.connection()
     date_log_lines()

@@ -21,15 +21,19 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def world_options(function: Callable[..., T]) -> Callable[..., T]:
-    """`--snapshot`, `--namespace`, and which running cluster as `where`."""
-    named = click.option(
+def snapshot_option(function: Callable[..., T]) -> Callable[..., T]:
+    """`--snapshot`, as `snapshot`: the name of a file, or None."""
+    return click.option(
         "--snapshot",
         type=files.PATH,
         metavar="FILE",
         help="A cluster that `drayman snapshot` has saved, in place of one that runs.",
-    )
-    return named(namespace_option(cluster_options(function)))
+    )(function)
+
+
+def world_options(function: Callable[..., T]) -> Callable[..., T]:
+    """`--snapshot`, `--namespace`, and which running cluster as `where`."""
+    return snapshot_option(namespace_option(cluster_options(function)))
 
 
 def load_world(snapshot: str | None, namespace: str | None, where: Where) -> tuple[World, str]:

@@ -136,6 +136,10 @@ class Alternative(ApiStruct):
     chosen: bool = False
     refusal: str = ""
     preference: int | None = None
+    price_per_hour: float | None = None
+    """Of the node, if it has a price."""
+    spot: bool = False
+    """Whether the node may be taken back at any time."""
     quality: Mapping[str, int] = {}
     balance: int | None = None
 

@@ -23,6 +23,7 @@ from drayman.placement.claims import ClaimsNotReadyError, claims_of, without_dev
 from drayman.placement.decision.deciding import Decider, Round
 from drayman.placement.demand import Demand
 from drayman.placement.placing import Found, NodeStanding
+from drayman.placement.prices import amount_of
 from drayman.placement.state import ClusterState
 from drayman.placement.world import World
 from drayman.reasons.node_fit import NodeFit
@@ -102,11 +103,13 @@ def _listed(standings: Sequence[NodeStanding], chosen: str) -> tuple[Alternative
 
 
 def _alternative(standing: NodeStanding, chosen: str) -> Alternative:
-    name = standing.node.facts.name
+    name, offer = standing.node.facts.name, standing.node.offer
     return Alternative(
         node=name,
         chosen=name == chosen,
         preference=standing.wishes,
+        price_per_hour=None if offer.price is None else amount_of(offer.price),
+        spot=offer.is_spot,
         quality=quality_numbers(standing.quality),
         balance=standing.balance,
     )

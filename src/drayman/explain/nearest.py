@@ -229,7 +229,7 @@ def _unfit_words(survey: Survey, site: Site) -> str:
             return and_list([_short_words(*amounts) for amounts in _amounts(survey, site)])
         case FitTest.SELECTOR:
             return "it does not match the pod's node selector or affinity"
-        case FitTest.SPREAD | FitTest.NEIGHBOURS:
+        case FitTest.SPREAD | FitTest.NEIGHBOURS | FitTest.SPOT:
             return f"it is {and_list(unfit.reasons)}"
         case _:
             return and_list(unfit.reasons)

@@ -21,6 +21,7 @@ from drayman.placement.fit.readiness import Closed, closed_by
 from drayman.placement.fit.taints import REPELLING
 from drayman.placement.nodes import NodeState
 from drayman.placement.occupancy import DeviceStanding, State, count, doubted
+from drayman.placement.prices import offer_of
 from drayman.placement.world import World
 from drayman.reasons.causes import ON_ONE_NODE, FitTest
 from drayman.reasons.lost import node_state
@@ -74,7 +75,10 @@ def _headline(world: World, node: Node, standings: list[DeviceStanding], pods: i
             Reason.NODES_CORDONED, f"Node {name} is cordoned; it takes no pods. {has}"
         )
     taints = list(_taints(node))
-    whom = f" that tolerate {and_list(taints)}" if taints else ""
+    terms = [f"tolerate {and_list(taints)}"] if taints else []
+    if offer_of(node.metadata.labels, world.prices).is_spot:
+        terms.append("accept spot nodes")
+    whom = f" that {' and '.join(terms)}" if terms else ""
     return Headline.of(Reason.RUNS, f"Node {name} is ready and takes pods{whom}. {has}")
 
 
@@ -156,6 +160,8 @@ def _sentence(unfit: Unfit) -> str:
             return "The node is cordoned."
         case FitTest.TAINTS:
             return f"The node has a taint that the pod does not tolerate: {words}."
+        case FitTest.SPOT:
+            return "The node is a spot node, which the pod does not accept."
         case FitTest.RESOURCES:
             return f"The node does not have enough left of what the pod needs: {words}."
         case _:

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple
 
 from drayman.inventory.counters import Consumption
+from drayman.inventory.device import Amount
 from drayman.inventory.hardware import NodeHardware
 
 
@@ -54,6 +56,25 @@ def units(hardware: NodeHardware) -> Units:
         for position in members:
             found[position] = name
     return Units(tuple(found), tuple(wholes))
+
+
+def portions(hardware: NodeHardware) -> tuple[Fraction, ...]:
+    """How much of its unit the device at each position is: of each counter set, the largest part that it takes of any counter."""
+    found = [Fraction(1)] * len(hardware.records)
+    for members in _components(hardware.consumption, len(hardware.counter_sets)):
+        sets = {index for position in members for index, _ in hardware.consumption[position]}
+        for position in members if len(members) > 1 else ():
+            drawn = sum(
+                _largest_part(amounts, hardware.counter_sets[index].limits)
+                for index, amounts in hardware.consumption[position]
+            )
+            found[position] = min(Fraction(drawn, len(sets)), Fraction(1))
+    return tuple(found)
+
+
+def _largest_part(amounts: Sequence[Amount], limits: Sequence[Amount]) -> Fraction:
+    parts = (Fraction(a) / Fraction(most) for a, most in zip(amounts, limits, strict=True) if most)
+    return max(parts, default=Fraction(0))
 
 
 def _components(consumption: Sequence[Consumption], sets: int) -> Iterator[Sequence[int]]:

@@ -31,6 +31,7 @@ from drayman.placement.fit import (
 from drayman.placement.nodes import NodeState
 from drayman.placement.refusing import devices_verdict
 from drayman.placement.searching import Searches
+from drayman.placement.spending import NOT_FOR_SPOT
 from drayman.placement.surroundings import Surroundings
 
 Key = tuple[object, ...]
@@ -67,6 +68,8 @@ def node_verdict(state: Surroundings, checks: Checks, node: NodeState) -> Verdic
     verdict = state.static_verdicts.verdict(demand.needs, facts)
     if verdict is not FITS:
         return verdict
+    if node.offer.is_spot and not demand.spending.takes_spot:
+        return NOT_FOR_SPOT
     verdict = usage_verdict(demand.needs, facts, node.usage, demand.delegated_on(facts))
     if verdict is not FITS:
         return verdict

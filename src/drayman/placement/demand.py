@@ -27,6 +27,7 @@ from drayman.placement.claims import EXTENDED_CLAIM, is_late, only_node_of, read
 from drayman.placement.extended import ExtendedClaim, extended_claim
 from drayman.placement.fit import FITS, Cause, NodeFacts, PodNeeds, Verdict, claim_name
 from drayman.placement.hints import Hint
+from drayman.placement.spending import UNCONCERNED, Spending, spending_of
 from drayman.placement.state import ClusterState
 from drayman.placement.wake import Wake
 
@@ -84,6 +85,8 @@ class Demand:
     shape: _Shape
     alignment: PodAlignment | None = None
     """What the pod states about the places of its devices."""
+    spending: Spending = UNCONCERNED
+    """What the pod says about the price of its node."""
     _wanted: dict[frozenset[str], DevicesWanted] = field(default_factory=dict, init=False)
 
     @property
@@ -206,6 +209,9 @@ class Demands:
         stale = self._state.extended_claim_of(pod.metadata.uid) if extended else None
         stated = pod.metadata.annotations.get(ALIGN)
         alignment = None if stated is None else _alignment(pod, stated, claims)
+        spending = UNCONCERNED
+        if self._state.has_offers:
+            spending = spending_of(pod, wants_devices=bool(claims or extended))
         return Demand(
             pod,
             needs,
@@ -217,8 +223,11 @@ class Demands:
             self._missing_class(opened),
             only_node,
             timed_out,
-            self._shape(pod, needs, opened, held, timed_out, extended, stale, alignment),
+            self._shape(
+                pod, needs, opened, held, timed_out, extended, stale, alignment, spending
+            ),
             alignment,
+            spending,
         )
 
     def _is_lost(self, claim: ResourceClaim, now: float) -> bool:
@@ -242,6 +251,7 @@ class Demands:
         extended: Mapping[str, str],
         stale: ResourceClaim | None,
         alignment: PodAlignment | None,
+        spending: Spending,
     ) -> _Shape:
         # Where pods affect each other, labels and namespace distinguish them too.
         is_concerned = self._state.neighbourhood.concerns(needs)
@@ -260,6 +270,7 @@ class Demands:
             needs.neighbour_key if is_concerned else needs.key,
             wanted,
             _volume_claims(needs) if needs.shape.volumes else (),
+            None if spending is UNCONCERNED else spending,
         )
         shape = self._shapes.get(key)
         if shape is None:

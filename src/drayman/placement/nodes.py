@@ -12,9 +12,10 @@ from msgspec import Struct
 
 from drayman.api.core import Node
 from drayman.inventory.undo import UndoLog
-from drayman.placement.fit import Neighbourhood, NodeFacts, NodeShape, NodeUsage, PodNeeds
+from drayman.placement.fit import Neighbourhood, NodeFacts, NodeUsage, PodNeeds
 from drayman.placement.gangs.book import GangBook, Member
 from drayman.placement.marks import Marks
+from drayman.placement.prices import NO_PRICES, PLAIN, Offer, PriceTable, offer_of
 from drayman.placement.volumes import Volumes
 
 
@@ -26,6 +27,8 @@ class NodeState(Struct, eq=False):
     usage: NodeUsage
     index: int
     """The order of arrival: the final tie-breaker between equal nodes."""
+    offer: Offer = PLAIN
+    """On which terms it is there."""
 
 
 class PlacedPod(Struct, frozen=True):
@@ -40,9 +43,10 @@ class PlacedPod(Struct, frozen=True):
 class Nodes:
     """Nodes by name, in the order of their arrival, and where each pod counts."""
 
-    def __init__(self, log: UndoLog, marks: Marks) -> None:
+    def __init__(self, log: UndoLog, marks: Marks, prices: PriceTable = NO_PRICES) -> None:
         self._log = log
         self._marks = marks
+        self._prices = prices
         self.by_name: dict[str, NodeState] = {}
         self.neighbourhood = Neighbourhood(log)
         self.volumes = Volumes(log)
@@ -50,7 +54,9 @@ class Nodes:
         self.soft_taints = 0
         """How many nodes have taints that pods would rather avoid."""
         self.closed = 0
-        """How many nodes are cordoned, or have taints that keep pods away."""
+        """How many nodes are cordoned, are spot, or have taints that keep pods away."""
+        self.offers = 0
+        """How many nodes have a price or are spot."""
         self._placed: dict[str, PlacedPod] = {}  # by uid
         self._on_unknown_nodes: dict[
             str, dict[str, PodNeeds]
@@ -67,7 +73,8 @@ class Nodes:
             usage = NodeUsage()
             for needs in self._on_unknown_nodes.get(name, {}).values():
                 usage.add(needs)
-            self._enter(NodeState(node, facts, usage, self._arrivals))
+            offer = offer_of(facts.labels, self._prices)
+            self._enter(NodeState(node, facts, usage, self._arrivals, offer))
             return True
         before = known.facts
         is_news = facts.shape is not before.shape or facts.labels != before.labels
@@ -80,7 +87,7 @@ class Nodes:
         if known is None:
             return
         self._log.note(self._enter, known)
-        self._count_taints(known.facts.shape, -1)
+        self._count(known, -1)
         if known.usage.pods:
             self._on_unknown_nodes[name] = dict(known.usage.pods)
         self.neighbourhood.remove_node(name)
@@ -145,20 +152,25 @@ class Nodes:
             self.by_name.clear()
             self.by_name.update((each.facts.name, each) for each in ordered)
         self._on_unknown_nodes.pop(name, None)
-        self._count_taints(state.facts.shape, 1)
+        self._count(state, 1)
         self.neighbourhood.set_node(state.facts)
         self._marks.node(name)
 
     def _describe(self, known: NodeState, node: Node, facts: NodeFacts, *, is_news: bool) -> None:
         undo = partial(self._describe, known, known.node, known.facts, is_news=is_news)
         self._log.note(undo)
-        self._count_taints(known.facts.shape, -1)
+        self._count(known, -1)
         known.node, known.facts = node, facts
-        self._count_taints(facts.shape, 1)
+        if is_news:
+            known.offer = offer_of(facts.labels, self._prices)
+        self._count(known, 1)
         if is_news:
             self.neighbourhood.set_node(facts)
             self._marks.node(facts.name)
 
-    def _count_taints(self, shape: NodeShape, change: int) -> None:
+    def _count(self, state: NodeState, change: int) -> None:
+        """Count what makes nodes differ for pods."""
+        shape, offer = state.facts.shape, state.offer
         self.soft_taints += change * bool(shape.soft_taints)
-        self.closed += change * bool(shape.unschedulable or shape.taints)
+        self.closed += change * bool(shape.unschedulable or shape.taints or offer.is_spot)
+        self.offers += change * (offer is not PLAIN)

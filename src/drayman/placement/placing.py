@@ -7,7 +7,8 @@ for devices on that one node.
 A node that refused keeps refusing while resources are only taken. It is asked again when something on it, or in devices that it shares with
 other nodes, is given back, and after any change of slices, classes or taints.
 
-The order of nodes: what the user prefers, then the quality of the devices, then the balance of the cluster, then the order of arrival.
+The order of nodes: what the user prefers, then the price where the pod leans to cheap or dear nodes (`spending`), then the quality of the
+devices, then the balance of the cluster, then the order of arrival.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from drayman.placement.fit import (
 )
 from drayman.placement.marks import Position
 from drayman.placement.nodes import NodeState
+from drayman.placement.spending import price_rank
 from drayman.placement.surroundings import Surroundings
 
 _UNKNOWN: Final[Key] = ()  # sorts before every key: the node must be looked at first
@@ -76,6 +78,8 @@ class NodeStanding(Struct, frozen=True):
     """Of the devices that the pod would get, lower is better; empty if it wants none."""
     balance: int
     """How much room would be left, and how evenly. Higher is better."""
+    key: Key
+    """All of this but the wishes, and the price where that matters, in order. Lower is better."""
 
 
 class Placer:
@@ -129,10 +133,16 @@ class Placer:
         if self._weighs_wishes(checks):
             wishes = self._wishes(checks, fitting)
         found = [
-            NodeStanding(node, wish, answer.quality, balance(demand.needs, node.facts, node.usage))
+            NodeStanding(
+                node,
+                wish,
+                answer.quality,
+                balance(demand.needs, node.facts, node.usage),
+                _rank(demand, node, answer),
+            )
             for (node, answer), wish in zip(fitting, wishes, strict=True)
         ]
-        return sorted(found, key=lambda s: (-s.wishes, s.quality, -s.balance, s.node.index))
+        return sorted(found, key=lambda s: (-s.wishes, s.key, s.node.index))
 
     def refusals(self, demand: Demand) -> Mapping[str, Verdict]:
         """The verdict of each node that does not serve the pod. For explanations; valid until the next question."""
@@ -214,7 +224,7 @@ class Placer:
         self._exhausted.discard(name)
         if answer.verdict is FITS:
             self._refusals.pop(name, None)
-            key = (answer.quality, -balance(checks.demand.needs, node.facts, node.usage))
+            key = _rank(checks.demand, node, answer)
             heapq.heappush(self._heap, (key, node.index, name, self._version))
         else:
             self._refusals[name] = answer.verdict
@@ -269,12 +279,10 @@ class Placer:
         self, checks: Checks, fitting: list[tuple[NodeState, Answer]]
     ) -> Iterable[NodeState]:
         wishes = self._wishes(checks, fitting)
-        needs = checks.demand.needs
 
         def key(item: tuple[int, tuple[NodeState, Answer]]) -> Key:
             position, (node, answer) = item
-            room = balance(needs, node.facts, node.usage)
-            return -wishes[position], answer.quality, -room, node.index
+            return -wishes[position], _rank(checks.demand, node, answer), node.index
 
         return [node for _, (node, _) in sorted(enumerate(fitting), key=key)]
 
@@ -336,3 +344,9 @@ class Placer:
         self._versions[name] = self._version
         self._not_found = None
         heapq.heappush(self._heap, (_UNKNOWN, node.index, name, self._version))
+
+
+def _rank(demand: Demand, node: NodeState, answer: Answer) -> Key:
+    """What a node that takes the pod is ordered by after stated preferences. Lower is better."""
+    price = price_rank(demand.spending, node.offer, answer.quality)
+    return (*price, answer.quality, -balance(demand.needs, node.facts, node.usage))

@@ -31,6 +31,7 @@ from drayman.placement.lost_claims import lost_claims_of
 from drayman.placement.mapped_resources import MappedDevices
 from drayman.placement.marks import Marks
 from drayman.placement.nodes import Nodes, NodeState
+from drayman.placement.prices import NO_PRICES, PriceTable
 from drayman.placement.trial import Emptied, Supposed, Trial
 from drayman.placement.wake import Wake
 
@@ -40,7 +41,12 @@ _PROMISED: Final = "<promised> "
 class ClusterState(ClaimBook):
     """Nodes, pods, claims, devices. Belongs to one event loop."""
 
-    def __init__(self, features: Features, wake: Callable[[Change], None]) -> None:
+    def __init__(
+        self,
+        features: Features,
+        wake: Callable[[Change], None],
+        prices: PriceTable = NO_PRICES,
+    ) -> None:
         log = UndoLog()
 
         def wake_unless_in_trial(change: Change) -> None:
@@ -48,7 +54,7 @@ class ClusterState(ClaimBook):
                 wake(change)
 
         super().__init__(log, Marks(), wake_unless_in_trial)
-        self._nodes = Nodes(log, self.marks)
+        self._nodes = Nodes(log, self.marks, prices)
         self.nodes = self._nodes.by_name
         self.neighbourhood = self._nodes.neighbourhood
         self.volumes = self._nodes.volumes
@@ -164,8 +170,13 @@ class ClusterState(ClaimBook):
 
     @property
     def has_taints(self) -> bool:
-        """Whether any node is cordoned, or any node or device has a taint that may keep pods away."""
+        """Whether any node is cordoned or spot, or any node or device has a taint that may keep pods away."""
         return self._nodes.closed > 0 or self.inventory.has_taints
+
+    @property
+    def has_offers(self) -> bool:
+        """Whether any node has a price or is spot, so that it matters what pods say about that."""
+        return self._nodes.offers > 0
 
     @property
     def soft_taints(self) -> int:

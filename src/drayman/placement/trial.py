@@ -151,7 +151,7 @@ class _Real(Surroundings, Protocol):
 class Emptied:
     """A cluster without pods, in which only the given claims hold devices.
 
-    With `untainted`, nodes are neither tainted nor cordoned and devices are not tainted either.
+    With `untainted`, nodes are neither tainted nor cordoned nor spot, and devices are not tainted either.
     """
 
     # Devices that no claim holds are neither taken nor given back.
@@ -196,8 +196,10 @@ class _EmptyNodes(Mapping[str, NodeState]):
 
     def __getitem__(self, name: str) -> NodeState:
         real = self._nodes[name]
-        facts = _without_taints(real.facts) if self._untainted else real.facts
-        return NodeState(real.node, facts, _UNUSED, real.index)
+        if not self._untainted:
+            return NodeState(real.node, real.facts, _UNUSED, real.index, real.offer)
+        offer = replace(real.offer, is_spot=False) if real.offer.is_spot else real.offer
+        return NodeState(real.node, _without_taints(real.facts), _UNUSED, real.index, offer)
 
     def __contains__(self, name: object) -> bool:
         return name in self._nodes

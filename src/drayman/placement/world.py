@@ -38,6 +38,7 @@ from drayman.inventory.pool import PoolState
 from drayman.inventory.published import published
 from drayman.placement.followed import FOLLOWED
 from drayman.placement.hints import Change
+from drayman.placement.prices import NO_PRICES, PriceTable
 from drayman.placement.state import ClusterState
 
 
@@ -102,6 +103,7 @@ class World:
     unseen: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     features: Features = field(default_factory=Features)
+    prices: PriceTable = NO_PRICES
     _state: ClusterState | None = None
     _slices: dict[PoolId, list[ResourceSlice]] | None = None
     _pools: dict[PoolId, Mapping[DeviceId, tuple[ResourceSlice, Device]]] = field(
@@ -112,11 +114,14 @@ class World:
     def state(self) -> ClusterState:
         """The state for placing pods. Make hypothetical changes to it only in a trial."""
         if self._state is None:
-            self._state = state_of(self.objects, self.features)
+            self._state = state_of(self.objects, self.features, self.prices)
         return self._state
 
     def with_objects(self, objects: Objects) -> World:
-        return World(objects, self.now, self.unseen, self.versions, self.features)
+        return World(objects, self.now, self.unseen, self.versions, self.features, self.prices)
+
+    def with_prices(self, prices: PriceTable) -> World:
+        return World(self.objects, self.now, self.unseen, self.versions, self.features, prices)
 
     def pod(self, namespace: str, name: str) -> Pod | None:
         found = (p for p in self.objects.pods if p.metadata.name == name)
@@ -164,9 +169,11 @@ def _identity(value: object) -> tuple[str, str, str]:
     return "", metadata.namespace, metadata.name
 
 
-def state_of(objects: Objects, features: Features | None = None) -> ClusterState:
+def state_of(
+    objects: Objects, features: Features | None = None, prices: PriceTable = NO_PRICES
+) -> ClusterState:
     """The state that a scheduler has after it has read these objects."""
-    state = ClusterState(features or Features(), _wake_nothing)
+    state = ClusterState(features or Features(), _wake_nothing, prices)
     objects = _with_default_storage(objects)
     for kind in FOLLOWED:
         for value in getattr(objects, kind.member):

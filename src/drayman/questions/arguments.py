@@ -20,17 +20,17 @@ def checked_times(times: object) -> int:
     return times
 
 
-def checked_manifests(text: object) -> bytes:
-    """Manifests as bytes. Raises TypeError and QuestionError."""
+def checked_manifests(text: object, name: str = "manifests") -> bytes:
+    """Manifests, or other documents, as bytes. Raises TypeError and QuestionError."""
     if isinstance(text, bytes | bytearray):
         return bytes(text)
     if isinstance(text, str):
         try:
             return text.encode()
         except UnicodeEncodeError as error:
-            raise QuestionError(f"the manifests are not text: {error}") from error
+            raise QuestionError(f"the {name} are not text: {error}") from error
     advice = "; pass its read_text()" if isinstance(text, PurePath) else ""
-    raise TypeError(f"manifests must be YAML or JSON text, not {_type_of(text)}{advice}")
+    raise TypeError(f"{name} must be YAML or JSON text, not {_type_of(text)}{advice}")
 
 
 def checked_text(name: str, value: object) -> str | None:

@@ -16,14 +16,18 @@ from types import TracebackType
 from typing import Any, Protocol, TypeVar
 from weakref import finalize
 
+from drayman.api.errors import DocumentError
 from drayman.cluster import HttpClient
 from drayman.explain.answer import Explanation
+from drayman.placement.price_table import read_price_table
+from drayman.placement.prices import NO_PRICES, PriceTable
 from drayman.placement.world import World
 from drayman.questions import capacity as capacity_question
 from drayman.questions import plan as plan_question
 from drayman.questions.arguments import checked_manifests, checked_text, checked_times
 from drayman.questions.errors import QuestionError
 from drayman.questions.explaining import explanation_of, read_for
+from drayman.questions.prices import prices_in_use
 from drayman.questions.subjects import Target, everything, parse_subject
 from drayman.questions.which_cluster import connection_to, interactive_client
 from drayman.questions.worlds import DEFAULT_NAMESPACE, read_file, read_with_rules
@@ -56,24 +60,30 @@ class Cluster:
         *,
         context: str = "",
         data_dir: str | Path | None = None,
+        prices: str | bytes | None = None,
     ) -> Cluster:
         """The cluster that is named, or the one that every command would talk to: `questions.which_cluster` has the rule.
 
-        Nothing is sent before the first question. Raises QuestionError where nothing names a cluster, or what is named does not exist.
+        `prices` is the table that its scheduler has, as text; that of `drayman up` is known. Nothing is sent before the first question.
+        Raises QuestionError where nothing names a cluster, what is named does not exist, or the table is wrong.
         """
         named = None if kubeconfig is None else Path(kubeconfig)
         folder = None if data_dir is None else Path(data_dir)
-        return cls(_Running(interactive_client(connection_to(named, folder, context))))
+        given = None if prices is None else _price_table(prices)
+        connection = connection_to(named, folder, context)
+        table = prices_in_use(connection, folder) if given is None else given
+        return cls(_Running(interactive_client(connection), table))
 
     @classmethod
-    def from_snapshot(cls, path: str | Path) -> Cluster:
+    def from_snapshot(cls, path: str | Path, *, prices: str | bytes | None = None) -> Cluster:
         """The cluster that `drayman snapshot` has saved in a file. Raises QuestionError."""
+        table = NO_PRICES if prices is None else _price_table(prices)
         try:
             data = Path(path).read_bytes()
         except OSError as error:
             why = (error.strerror or str(error)).lower()
             raise QuestionError(f"{path}: cannot be read: {why}") from error
-        return cls(_Saved(str(path), read_file(str(path), data)))
+        return cls(_Saved(str(path), read_file(str(path), data).with_prices(table)))
 
     @property
     def namespace(self) -> str:
@@ -173,6 +183,14 @@ async def _of_world(source: _Source, namespace: str, ask: Callable[[World], Awai
     return await ask(await source.read_with_rules(namespace))
 
 
+def _price_table(text: str | bytes) -> PriceTable:
+    """Raises TypeError and QuestionError."""
+    try:
+        return read_price_table("<prices>", checked_manifests(text, "prices"))
+    except DocumentError as error:
+        raise QuestionError(str(error)) from error
+
+
 def _shut_down(source: _Source, loop: asyncio.AbstractEventLoop, thread: Thread) -> None:
     asyncio.run_coroutine_threadsafe(source.close(), loop).result()
     loop.call_soon_threadsafe(loop.stop)
@@ -203,8 +221,9 @@ class _Source(Protocol):
 class _Running:
     """A cluster that is read again for every question."""
 
-    def __init__(self, client: HttpClient) -> None:
+    def __init__(self, client: HttpClient, prices: PriceTable) -> None:
         self._client = client
+        self._prices = prices
 
     def __str__(self) -> str:
         return str(self._client.connection)
@@ -214,10 +233,10 @@ class _Running:
         return self._client.default_namespace
 
     async def read_for(self, subject: Target, namespace: str) -> World:
-        return await read_for(self._client, subject, namespace)
+        return await read_for(self._client, subject, namespace, self._prices)
 
     async def read_with_rules(self, namespace: str) -> World:
-        return await read_with_rules(self._client, namespace)
+        return (await read_with_rules(self._client, namespace)).with_prices(self._prices)
 
     async def close(self) -> None:
         await self._client.close()

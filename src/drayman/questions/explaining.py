@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from drayman.api.near_names import did_you_mean
+from drayman.placement.prices import NO_PRICES, PriceTable
 from drayman.questions.errors import NoSuchObjectError, QuestionError
 from drayman.questions.subjects import CLUSTER, NAMESPACE, NODE, Target
 
@@ -21,16 +22,19 @@ if TYPE_CHECKING:
     from drayman.placement.world import Objects, World
 
 
-async def read_for(client: Client, subject: Target, namespace: str) -> World:
+async def read_for(
+    client: Client, subject: Target, namespace: str, prices: PriceTable = NO_PRICES
+) -> World:
     """As much of the cluster as an explanation needs. Raises MayNotListError and ClusterError."""
     from drayman.questions.reading import read_world
 
-    return await read_world(
+    world = await read_world(
         client,
         namespace=namespace,
         engine="drayman.explain.workload",
         workloads=subject.needs_workloads,
     )
+    return world.with_prices(prices)
 
 
 def explanation_of(world: World, subject: Target, namespace: str) -> Explanation:

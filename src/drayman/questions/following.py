@@ -24,6 +24,7 @@ from drayman.cluster.errors import (
 from drayman.cluster.resources import Resource
 from drayman.cluster.watching import Change
 from drayman.explain.answer import Explanation
+from drayman.placement.prices import NO_PRICES, PriceTable
 from drayman.placement.world import World
 from drayman.questions.explaining import explanation_of, read_for
 from drayman.questions.reading import sources
@@ -46,6 +47,7 @@ async def follow(
     *,
     heartbeat: Callable[[], None],
     working: Callable[[], AbstractContextManager[None]] = nullcontext,
+    prices: PriceTable = NO_PRICES,
 ) -> AsyncGenerator[tuple[Explanation, float], None]:
     """The explanation, and each that differs from the one before, with the time of its reading.
 
@@ -57,7 +59,7 @@ async def follow(
     while True:
         began = loop.time()
         with working():
-            world = await read_for(client, subject, namespace)
+            world = await read_for(client, subject, namespace, prices)
             found = explanation_of(world, subject, namespace)
         if given is None or not _same(found, given):
             yield found, world.now

@@ -26,6 +26,7 @@ class FitTest(Enum):
     NAME = "node name"
     TAINTS = "node taints"
     SELECTOR = "node selector"
+    SPOT = "spot"
     PORTS = "ports"
     RESOURCES = "resources"
     VOLUMES = "volumes"
@@ -58,6 +59,7 @@ CAUSES: Final[Mapping[Cause, Row]] = {
     Cause.NODE_NAME: Row(empty=Reason.NODE_MISMATCH, test=FitTest.NAME),
     Cause.NODE_TAINT: Row(empty=Reason.NODES_TAINTED, test=FitTest.TAINTS),
     Cause.NODE_AFFINITY: Row(empty=Reason.NODE_MISMATCH, test=FitTest.SELECTOR),
+    Cause.SPOT: Row(empty=Reason.SPOT_NOT_ACCEPTED, test=FitTest.SPOT),
     Cause.PORTS: Row(Reason.PORTS_IN_USE, Reason.NODE_TOO_SMALL, test=FitTest.PORTS),
     Cause.RESOURCES: Row(Reason.NODES_FULL, Reason.NODE_TOO_SMALL, test=FitTest.RESOURCES),
     Cause.VOLUME_UNBOUND: Row(anyway=Reason.VOLUME_UNBOUND, test=FitTest.VOLUMES),

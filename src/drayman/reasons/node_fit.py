@@ -31,6 +31,7 @@ from drayman.placement.fit.volumes import (
     VOLUME_ZONE,
 )
 from drayman.placement.nodes import NodeState
+from drayman.placement.spending import NOT_ACCEPTED
 from drayman.placement.state import ClusterState
 from drayman.reasons.causes import TESTS, FitTest
 from drayman.reasons.naming import taint_title
@@ -40,6 +41,7 @@ _SHORT: Final = insufficient("")
 
 _WORDS: Final = {
     NODE_AFFINITY: "not matching the pod's node selector or affinity",
+    NOT_ACCEPTED: "a spot node, which the pod does not accept",
     NO_FREE_PORTS: "a host port that the pod needs is in use",
     POD_AFFINITY: "ruled out by the pod's affinity to other pods",
     POD_ANTI_AFFINITY: "ruled out by the pod's anti-affinity to pods there",

@@ -8,6 +8,7 @@ from typing import Final
 from drayman.placement.demand import missing_class
 from drayman.placement.fit.taints import is_tolerated
 from drayman.placement.fit.verdict import TOO_MANY_PODS, insufficient
+from drayman.placement.prices import SPOT
 from drayman.placement.refusing import claim_marker
 from drayman.reasons.naming import taint_title
 from drayman.reasons.node_fit import about_node
@@ -145,6 +146,14 @@ def _tainted(subject: FindingContext) -> str:
     return f"{subject.nodes} {has} {noun} that the pod does not tolerate: {and_list(list(taints))}."
 
 
+def _not_for_spot(subject: FindingContext) -> str:
+    is_ = subject.verb("is a spot node", "are spot nodes")
+    return (
+        f"{subject.nodes} {is_}, which may be taken back at any time; the pod does not say that it"
+        f' accepts that ({SPOT}: "true").'
+    )
+
+
 def _ruled_out(subject: FindingContext) -> str:
     why = about_node(subject.found.groups[0].verdict)[0]
     return f"{subject.nodes} {subject.verb('is', 'are')} {why}."
@@ -189,6 +198,7 @@ NODE_WRITERS: Final[Mapping[Reason, Writer]] = {
     Reason.PORTS_IN_USE: _ports,
     Reason.NODES_CORDONED: _cordoned,
     Reason.NODES_TAINTED: _tainted,
+    Reason.SPOT_NOT_ACCEPTED: _not_for_spot,
     Reason.CLAIM_ELSEWHERE: _claim_elsewhere,
     Reason.VOLUME_ELSEWHERE: _volume_elsewhere,
     Reason.VOLUME_LACKING: _volume_lacking,

@@ -99,6 +99,7 @@ class Reason(Enum):
     BINDING_FAILED = "BindingFailed", Outlook.HELD
     NODES_CORDONED = "NodesCordoned", Outlook.HELD
     NODES_TAINTED = "NodesTainted", Outlook.HELD
+    SPOT_NOT_ACCEPTED = "SpotNotAccepted", Outlook.HELD  # nodes that may be taken back at any time
     DEVICES_TAINTED = "DevicesTainted", Outlook.HELD
     NODE_GONE = "NodeGone", Outlook.HELD  # of something that has been placed
     NODE_NOT_READY = "NodeNotReady", Outlook.HELD

@@ -33,6 +33,7 @@ from drayman.placement.decision.placements import Placement
 from drayman.placement.hints import Change
 from drayman.placement.nominations import Nominations
 from drayman.placement.placing import Placer
+from drayman.placement.prices import NO_PRICES, PriceTable
 from drayman.placement.schedulers import DEFAULT_SCHEDULER, SERVED
 from drayman.placement.state import ClusterState
 from drayman.reasons.volumes import volumes_pending
@@ -59,6 +60,7 @@ from drayman.scheduler.reporting import (
 )
 from drayman.scheduler.rivals import Rivals
 from drayman.scheduler.tally import Tally
+from drayman.scheduler.terms import Terms
 from drayman.scheduler.volumes import progress
 
 _log: Final = logging.getLogger(__name__)
@@ -90,6 +92,8 @@ class SchedulerOptions:
     first_backoff_s: float = FIRST_BACKOFF_S
     longest_backoff_s: float = LONGEST_BACKOFF_S
     features: Features = field(default_factory=Features)
+    prices: PriceTable = NO_PRICES
+    """Of nodes, besides what their labels say."""
 
     def limited_to(self, names: frozenset[str]) -> SchedulerOptions:
         """For some of the names, while the others are left to another scheduler."""
@@ -134,7 +138,7 @@ class Scheduler:
             first_backoff_s=self._options.first_backoff_s,
             longest_backoff_s=self._options.longest_backoff_s,
         )
-        self.state = ClusterState(self._options.features, self._wake)
+        self.state = ClusterState(self._options.features, self._wake, self._options.prices)
         self._nominations = Nominations(self.state)
         self._foresight = Foresight(self.state)
         self._preemptor = self._new_preemptor()
@@ -147,6 +151,7 @@ class Scheduler:
             lambda entry: self._hold_back(entry.key),
         )
         self._recorder = EventRecorder(client, DEFAULT_SCHEDULER)
+        self._terms = Terms(self._recorder, self.state, self._options.names)
         self._reporter = Reporter(client, self._recorder, self._still_waits, wall_clock)
         self._group_conditions = GroupConditions(client, self.state.gangs, wall_clock)
         pods = informers.informer(PODS)
@@ -215,6 +220,7 @@ class Scheduler:
         if not self._is_following:
             self._is_following = True
             self._follower.follow(self.is_under_way)
+            self._terms.follow(self._handlers)
             self._handlers.add(RESOURCE_CLAIMS, self._losses.notice)
             if self._rivals is not None:
                 self._handlers.add(RESOURCE_CLAIMS, self._rivals.notice)

@@ -18,6 +18,16 @@ class PlannedDevice(ApiStruct):
     device: str
 
 
+class PlannedCost(ApiStruct):
+    """What would be paid for the devices that pods would get, by the hour."""
+
+    per_hour: float
+    currency: str = ""
+    """As in the table of prices; empty where prices come from labels alone."""
+    unpriced_pods: int = 0
+    """How many pods would get devices on nodes without a price. They are not included."""
+
+
 class PlannedPod(ApiStruct):
     """What would become of one pod."""
 
@@ -28,6 +38,8 @@ class PlannedPod(ApiStruct):
     node: str = ""
     """Where it would run; empty where it would wait."""
     devices: tuple[PlannedDevice, ...] = ()
+    cost_per_hour: float | None = None
+    """Of the devices that it would get in addition to what its claims have; None if its node has no price."""
     waits: Headline | None = None
     """Why it would wait."""
     copy: int = 1
@@ -45,6 +57,8 @@ class PlannedWorkload(ApiStruct):
     fitting: int
     existing: int = 0
     """How many it already has in the cluster. They are not planned again."""
+    cost_per_hour: float | None = None
+    """Of its pods, as far as their nodes have prices."""
     note: str = ""
     """Why there are none to be made."""
     copy: int = 1
@@ -60,6 +74,10 @@ class PlanReport(ApiStruct):
     copies: int = 1
     copies_fitting: int = 0
     """How many copies fit with all their pods."""
+    cost: PlannedCost | None = None
+    """None where no pod would go to a node with a price."""
+    price_faults: tuple[str, ...] = ()
+    """Labels of nodes about prices that cannot be understood, and are ignored."""
     nodes: int = 0
     unseen: tuple[str, ...] = ()
     evidence: Mapping[str, str] = {}

@@ -13,12 +13,14 @@ from typing import Final, TypeAlias
 from drayman.api.core import Pod
 from drayman.api.pods import priority_of
 from drayman.api.resource import AllocationResult, ResourceClaim
+from drayman.placement.costs import DeviceCosts
 from drayman.placement.decision.deciding import Round
 from drayman.placement.decision.outcomes import Fitting, NoNode
 from drayman.placement.decision.placements import Placement
 from drayman.placement.demand import Demand
 from drayman.placement.fit import Verdict
 from drayman.placement.placing import Found, NotFound
+from drayman.placement.prices import amount_of
 from drayman.placement.state import ClusterState
 from drayman.placement.trial import Emptied
 from drayman.placement.world import World
@@ -53,6 +55,7 @@ class Turn:
         node: str = "",
         devices: tuple[PlannedDevice, ...] = (),
         waits: Headline | None = None,
+        cost_per_hour: float | None = None,
     ) -> PlannedPod:
         metadata = self.pod.metadata
         return PlannedPod(
@@ -61,6 +64,7 @@ class Turn:
             workload=self.expanded.workload.original,
             node=node,
             devices=devices,
+            cost_per_hour=cost_per_hour,
             waits=waits,
             copy=self.copy,
         )
@@ -75,11 +79,19 @@ class PlanContext:
     waiting: set[tuple[str, str]] = field(default_factory=set)
     """Pods that were refused, by namespace and name."""
     _headlines: Headlines = field(init=False)
+    _costs: DeviceCosts = field(init=False)
     _of_daemons: dict[tuple[str, Verdict], tuple[str, Headline]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         planned = planned_pods(self.world.state, self.world.objects.claims)
         self._headlines = Headlines(self.world.state, planned=planned)
+        nodes, view = self.world.state.nodes, self.world.state.view
+        self._costs = DeviceCosts(lambda name: nodes[name].offer.price, lambda n: view(nodes[n]))
+
+    def cost(self, placement: Placement) -> float | None:
+        """By the hour, of what a pod gets on its node; None if the node has no price."""
+        cost = self._costs.of_allocations(placement.node, placement.devices)
+        return None if cost is None else amount_of(round(cost))
 
     def why(self, turn: Turn, demand: Demand, not_found: NotFound) -> Headline:
         """The headline of a refusal."""
@@ -146,7 +158,9 @@ def find_a_place(context: PlanContext, turn: Turn) -> PlannedPod | None:
     assert isinstance(outcome, Fitting)  # all that was decided before was in the same round
     demand, found = outcome.demand, outcome.found
     turn.placement = context.round.place(demand, found)
-    return turn.result(turn.placement.node, tuple(_devices(demand, found)))
+    devices = tuple(_devices(demand, found))
+    cost = context.cost(turn.placement) if devices else None
+    return turn.result(turn.placement.node, devices, cost_per_hour=cost)
 
 
 def say_why_not(context: PlanContext, turn: Turn) -> PlannedPod | None:

@@ -16,6 +16,7 @@ from drayman.api.pods import is_active
 from drayman.api.storage import PersistentVolumeClaim
 from drayman.api.volume_binding import default_class, with_class
 from drayman.placement.decision.deciding import Decider
+from drayman.placement.prices import MILLION, amount_of, label_faults
 from drayman.placement.world import Objects, World
 from drayman.reasons.planned import Planned
 from drayman.reasons.reason import Reason
@@ -23,7 +24,7 @@ from drayman.simulate.aftermath import afterwards
 from drayman.simulate.copying import Wanted, objects_of
 from drayman.simulate.expanding import MOST_PODS, ExpandedPod, Expansion, Workload
 from drayman.simulate.group_claims import GroupClaims
-from drayman.simulate.plan_report import PlannedPod, PlannedWorkload, PlanReport
+from drayman.simulate.plan_report import PlannedCost, PlannedPod, PlannedWorkload, PlanReport
 from drayman.simulate.plan_steps import STEPS, PlanContext, Step, Turn, planned_pods
 from drayman.workloads.volumes.ephemeral import claims_for
 
@@ -122,6 +123,8 @@ class Planning:
             workloads=tuple(self._workloads(pods)),
             copies=len(self._copies),
             copies_fitting=len(self._copies) - len(incomplete),
+            cost=_cost(pods, self._world.prices.currency),
+            price_faults=tuple(map(str, label_faults(self._world.objects.nodes))),
             nodes=len(self._world.objects.nodes),
             unseen=self._world.unseen,
             evidence=dict(self._world.versions),
@@ -141,9 +144,24 @@ class Planning:
                     pods=len(own),
                     fitting=sum(pod.waits is None for pod in own),
                     existing=len(self._expansion.existing(workload)),
+                    cost_per_hour=_total(own),
                     note="" if own else self._expansion.why_none(workload),
                     copy=number,
                 )
+
+
+def _total(pods: Iterable[PlannedPod]) -> float | None:
+    """What these pods cost by the hour, as far as that is known. Added up in millionths, so that it is exact."""
+    known = [round(p.cost_per_hour * MILLION) for p in pods if p.cost_per_hour is not None]
+    return amount_of(sum(known)) if known else None
+
+
+def _cost(pods: Sequence[PlannedPod], currency: str) -> PlannedCost | None:
+    total = _total(pods)
+    if total is None:
+        return None
+    unpriced = sum(bool(pod.devices) and pod.cost_per_hour is None for pod in pods)
+    return PlannedCost(per_hour=total, currency=currency, unpriced_pods=unpriced)
 
 
 def _decide(context: PlanContext, turn: Turn, steps: Sequence[Step]) -> PlannedPod:

@@ -458,3 +458,22 @@ def test_requests_of_a_pod_follow_from_its_containers_and_limits() -> None:
     ]
     resources = created(PODS, obj, make_context())["spec"]["resources"]
     assert resources["requests"] == {"cpu": "700m", "memory": "1Gi"}
+
+
+@pytest.mark.parametrize("place", ["annotations", "labels"])
+def test_what_pods_say_about_prices_has_few_values(place: str) -> None:
+    """Anything else is refused when it is new: what was let in earlier can still be changed otherwise."""
+    for name, good, bad in (("cost", "low", "lowest"), ("spot", "false", "no")):
+        key = f"drayman.dev/{name}"
+        for text in (good, bad):
+            obj = pod()
+            obj["metadata"][place] = {key: text}
+            made = created(PODS, obj, make_context())
+            found = refusals(PODS.strategy.validate(made, make_context()))
+            refused = {(f"metadata.{place}[{key}]", "NotSupported")}
+            assert found == (set() if text == good else refused)
+            before = copy.deepcopy(made)
+            assert refusals(PODS.strategy.validate_update(made, before, make_context())) == set()
+            before["metadata"][place] = {}
+            found = refusals(PODS.strategy.validate_update(made, before, make_context()))
+            assert found == (set() if text == good else refused)

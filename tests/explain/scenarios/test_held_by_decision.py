@@ -51,6 +51,19 @@ def reserved() -> Scene:
     return scene.waits("llama", {"training": gpus(8)})
 
 
+def lent(scene: Scene, node: str, **labels: str) -> Scene:
+    """What the labels of a node say about its terms."""
+    for each in scene.objects["nodes"]:
+        if each["metadata"]["name"] == node:
+            each["metadata"]["labels"] |= {f"drayman.dev/{key}": v for key, v in labels.items()}
+    return scene
+
+
+def only_spot() -> Scene:
+    scene = lent(Scene("dgx-h100=1", "cpu=1"), "dgx-h100-0", spot="true")
+    return scene.waits("llama", {"training": gpus(8)})
+
+
 def reserved_for_two_teams() -> Scene:
     scene = decided(Scene("dgx-h100=2"), "dgx-h100-0", taints=[taint("team", "nlp")])
     decided(scene, "dgx-h100-1", taints=[taint("team", "vision"), taint("burn-in")])
@@ -146,6 +159,23 @@ SCENARIOS = (
             "Take the taint team=nlp:NoSchedule off node dgx-h100-0.",
             "Tolerate the taint team=nlp:NoSchedule of nodes in the pod.",
         ),
+    ),
+    Scenario(
+        name="the only DGX is a spot node",
+        scene=only_spot,
+        reason=Reason.SPOT_NOT_ACCEPTED,
+        says=(
+            "Node dgx-h100-0, which could serve claim training, is a spot node",
+            'does not say that it accepts that (drayman.dev/spot: "true")',
+        ),
+        fit="spot 1",
+        funnels={"gpus": "node fit 1/2, class 0/0, free 0/0, taints 0/0, count 0/0"},
+        nearest=Near(
+            "dgx-h100-0",
+            "it is a spot node, which the pod does not accept; its devices would do",
+            devices=EIGHT,
+        ),
+        remedies=("Accept spot nodes in the pod.",),
     ),
     Scenario(
         name="both DGX are reserved for other teams and one is being burnt in",

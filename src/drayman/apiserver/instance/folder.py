@@ -46,6 +46,8 @@ class Record:
     """The `schedulerName`s of the pods that it schedules, separated by commas."""
     scheduler: str = ""
     """Who schedules those pods now, in words; empty if that is left to others."""
+    prices: str = ""
+    """The table of prices that its scheduler has, as text; empty if it has none."""
 
     @property
     def progress(self) -> str:

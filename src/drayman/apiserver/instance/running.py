@@ -41,6 +41,7 @@ from drayman.cluster.embedded import Store, StoreError
 from drayman.cluster.errors import ConfigurationError
 from drayman.cluster.kube.entries import read_members
 from drayman.node import Report
+from drayman.placement.price_table import written
 from drayman.reasons.wording import counted
 from drayman.scheduler.tally import Tally
 
@@ -132,6 +133,7 @@ async def _start(options: Options, end: AsyncExitStack, report: Report | None) -
         options.durable,
         found=found,
         scheduler_names=_scheduler_names(options.control_plane),
+        prices=_prices(options.control_plane),
     )
     try:
         starting = Start(options.folder, record, report)
@@ -181,6 +183,11 @@ def _write_kubeconfig(path: Path, url: str, access: Access) -> None:
         raise InstanceError(text) from error
     except OSError as error:
         raise InstanceError(f"cannot write {path}: {reason(error)}") from error
+
+
+def _prices(parts: ControlPlane | None) -> str:
+    scheduler = None if parts is None else parts.scheduler
+    return "" if scheduler is None or not scheduler.prices.types else written(scheduler.prices)
 
 
 def _scheduler_names(parts: ControlPlane | None) -> str:

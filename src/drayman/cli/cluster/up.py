@@ -21,8 +21,9 @@ from drayman.apiserver.instance.folder import Folder, FolderError, Record
 from drayman.cli.cluster.live import is_wanted, show
 from drayman.cli.completing import profile_names
 from drayman.cli.errors import UserError, reason
-from drayman.cli.options import data_dir_option, waiting_options
+from drayman.cli.options import data_dir_option, prices_option, waiting_options
 from drayman.cli.output import date_log_lines, say, to_stdout
+from drayman.cli.prices import load_prices
 from drayman.cli.progress import gauged
 from drayman.questions.which_cluster import folder_of
 
@@ -126,6 +127,7 @@ def _switched_on(_context: click.Context, _option: click.Parameter, text: str) -
 )
 @click.option("--no-controllers", is_flag=True, help="Serve the API alone.")
 @click.option("--no-scheduler", is_flag=True, help="Leave scheduling to another process.")
+@prices_option
 @waiting_options
 @click.option(
     "--no-color", is_flag=True, help="Print a few plain lines even on a terminal: no live status."
@@ -145,6 +147,7 @@ def up(
     no_controllers: bool,
     no_scheduler: bool,
     profiles: tuple[str, ...],
+    prices: str | None,
     binding_timeout: float,
     pod_max_backoff: float,
     no_color: bool,
@@ -186,7 +189,9 @@ def up(
         raise_file_limit()
         parts = None
         if not no_controllers:
-            parts = _control_plane(no_scheduler, profiles, binding_timeout, pod_max_backoff, gates)
+            parts = _control_plane(
+                no_scheduler, profiles, prices, binding_timeout, pod_max_backoff, gates
+            )
         target = kubeconfig_path.absolute() if kubeconfig_path is not None else None
         options = Options(
             folder,
@@ -211,6 +216,7 @@ def up(
 def _control_plane(
     no_scheduler: bool,
     profiles: tuple[str, ...],
+    prices: str | None,
     binding_timeout: float,
     pod_max_backoff: float,
     gates: frozenset[str],
@@ -227,7 +233,9 @@ def _control_plane(
     scheduler = None
     if not no_scheduler:
         scheduler = SchedulerOptions(
-            binding_timeout_s=binding_timeout, longest_backoff_s=pod_max_backoff
+            binding_timeout_s=binding_timeout,
+            longest_backoff_s=pod_max_backoff,
+            prices=load_prices(prices),
         )
     return ControlPlane(scheduler, hardware, ControllerFeatures.from_gates(gates))
 

@@ -11,7 +11,9 @@ import click
 from drayman.cli.completing import explained_kinds
 from drayman.cli.connecting import Where, talk
 from drayman.cli.errors import no_answer
+from drayman.cli.options import prices_option
 from drayman.cli.output import console, format_option, print_data
+from drayman.cli.prices import load_prices
 from drayman.cli.worlds import load_world, unobtrusively, world_options
 from drayman.questions.errors import NamingError
 from drayman.questions.explaining import explanation_of, read_for
@@ -56,6 +58,7 @@ Exit status: 0 it fits or runs, 1 it waits, 2 there is no answer.
 )
 @click.option("-w", "--watch", is_flag=True, help="Explain again whenever the answer changes.")
 @format_option
+@prices_option
 @world_options
 @click.pass_context
 @no_answer()
@@ -65,6 +68,7 @@ def explain(
     all_of_it: bool,
     watch: bool,
     output_format: str | None,
+    prices: str | None,
     snapshot: str | None,
     namespace: str | None,
     where: Where,
@@ -78,14 +82,15 @@ def explain(
     if all_of_it and words:
         raise click.UsageError("--all explains everything; leave out KIND/NAME.")
     subject = everything(namespace) if all_of_it else subject_of(words)
+    table = load_prices(prices, where if snapshot is None else None)
 
     async def work(client: HttpClient) -> Answer:
         scope = subject.scope(namespace or client.default_namespace)
         if watch:
             from drayman.cli.explain.following import show_each
 
-            await show_each(client, subject, scope, output_format)  # until it is ended
-        world = await read_for(client, subject, scope)
+            await show_each(client, subject, scope, output_format, table)  # until it is ended
+        world = await read_for(client, subject, scope, table)
         return explanation_of(world, subject, scope), world.now
 
     if snapshot is None:
@@ -95,7 +100,7 @@ def explain(
         raise click.UsageError("--watch follows a cluster that runs, not one in a file.")
     else:
         world, scope = load_world(snapshot, namespace, where)
-        found, now = explanation_of(world, subject, scope), world.now
+        found, now = explanation_of(world.with_prices(table), subject, scope), world.now
     show(found, now, output_format)
     if found.headline.reason.kind is not None:
         ctx.exit(PENDING)

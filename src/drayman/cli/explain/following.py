@@ -12,6 +12,7 @@ from drayman.cli.output import can_redraw, console, print_data, refuse_unread, t
 from drayman.cli.worlds import unobtrusively
 from drayman.cluster import Client
 from drayman.explain.answer import Explanation
+from drayman.placement.prices import NO_PRICES, PriceTable
 from drayman.questions.following import follow
 from drayman.questions.subjects import Target
 
@@ -19,11 +20,17 @@ Show = Callable[[Explanation, float], None]
 
 
 async def show_each(
-    client: Client, subject: Target, namespace: str, output_format: str | None
+    client: Client,
+    subject: Target,
+    namespace: str,
+    output_format: str | None,
+    prices: PriceTable = NO_PRICES,
 ) -> None:
     """Show the explanation, and each that differs from the one before. Raises QuestionError once the object is gone."""
     quietly = partial(unobtrusively, again=True)
-    answers = follow(client, subject, namespace, heartbeat=refuse_unread, working=quietly)
+    answers = follow(
+        client, subject, namespace, heartbeat=refuse_unread, working=quietly, prices=prices
+    )
     with _showing(output_format) as show:
         async with aclosing(answers):
             async for found, now in answers:

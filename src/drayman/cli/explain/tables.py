@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from drayman.cli.explain.layout import INDENT, age, broken, devices_listed, listed, plain, prose
+from drayman.cli.prices import money
 from drayman.explain.answer import Alternative, Explanation, Funnel, Holder, Step
 from drayman.explain.qualities import CRITERIA, Criterion
 from drayman.reasons.wording import counted
@@ -150,6 +151,9 @@ def alternatives(found: Sequence[Alternative]) -> Iterator[RenderableType]:
     drawn.add_column("", no_wrap=True, style="bold green")
     drawn.add_column("node", overflow="fold")
     drawn.add_column("preferred", justify="right", no_wrap=True)
+    has_prices = any(node.spot or node.price_per_hour is not None for node in found)
+    if has_prices:
+        drawn.add_column("price/h", justify="right", no_wrap=True)
     criteria = [CRITERIA.get(name) or Criterion(name, name, "") for name in _qualities(found)]
     for each in criteria:
         drawn.add_column(each.title, justify="right")
@@ -161,6 +165,7 @@ def alternatives(found: Sequence[Alternative]) -> Iterator[RenderableType]:
             "*" if node.chosen else "",
             Text(plain(node.node), "bold green" if node.chosen else ""),
             _number(node.preference),
+            *([_price(node)] if has_prices else []),
             *qualities,
             _number(node.balance),
             Text(plain(node.refusal), "dim"),
@@ -173,6 +178,11 @@ def alternatives(found: Sequence[Alternative]) -> Iterator[RenderableType]:
     else:
         said = "no node" if found[0].refusal else "it is the only node that"
         yield prose((f"{said} would take it", "dim"), indent=INDENT)
+
+
+def _price(node: Alternative) -> str:
+    price = "" if node.price_per_hour is None else money(node.price_per_hour)
+    return f"{price} spot".strip() if node.spot else price
 
 
 def _qualities(found: Sequence[Alternative]) -> list[str]:

@@ -1,9 +1,9 @@
-"""`drayman top devices|claims|pools`."""
+"""`drayman top devices|claims|pools|owners`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,8 +12,11 @@ import click
 from drayman.cli.connecting import Where, cluster_options
 from drayman.cli.filters import nothing_found
 from drayman.cli.lazy import LazyGroup
+from drayman.cli.options import prices_option
 from drayman.cli.output import format_option
-from drayman.cli.top.refreshing import Asked, Nothing, Picture, show, watch_option
+from drayman.cli.prices import load_prices
+from drayman.cli.top.refreshing import Asked, Nothing, Picture, show, show_at, watch_option
+from drayman.cli.worlds import snapshot_option
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -27,20 +30,23 @@ Examples:
   drayman top devices --node example-0   who has which device there
   drayman top claims -n default          what claims have, for which pods
   drayman top pools --sort-by free       where something is left
+  drayman top owners                     who holds how much, at which cost
 """
 _STATES: Final = ("used", "shared", "partitioned", "tainted", "unavailable", "free", "unknown")
 _DEVICE_ORDERS: Final = ("node", "driver", "device", "state", "holder")
 _CLAIM_ORDERS: Final = ("name", "node", "state", "devices", "age")
 _POOL_ORDERS: Final = ("name", "total", "used", "free", "tainted")
+_OWNER_ORDERS: Final = ("rate", "cost", "devices", "since", "name")
 
 
 @click.group(cls=LazyGroup, lazy={
     "devices": "drayman.cli.top.command:devices",
     "claims": "drayman.cli.top.command:claims",
     "pools": "drayman.cli.top.command:pools",
+    "owners": "drayman.cli.top.command:owners",
 }, epilog=_EPILOG)  # fmt: skip
 def top() -> None:
-    """Show how devices, claims and pools are used. Each device counts once: see `drayman top devices --help`."""
+    """Show how devices, claims and pools are used, and by whom. Each device counts once: see `drayman top devices --help`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +57,13 @@ class Listing:
     columns: Sequence[Column]
     cells: Sequence[Sequence[Cell]]
     rows: Sequence[ApiStruct]
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """What else there is to say, as data."""
 
     def data(self) -> Mapping[str, Any]:
         from drayman.api import codec
 
-        return {self.name: [codec.to_dict(row) for row in self.rows]}
+        return {self.name: [codec.to_dict(row) for row in self.rows], **self.more}
 
     def drawn(self, out: Console) -> RenderableType:
         from drayman.cli.top.table import Table
@@ -225,3 +233,82 @@ def pools(
         return Listing("pools", columns, [pool_cells(row) for row in rows], rows)
 
     show(Asked(where, output_format, watch), picture)
+
+
+@click.command(
+    short_help="List who holds devices: since when, and at which cost.",
+    epilog="\b\nExamples:\n"
+    "  drayman top owners                      the highest cost per hour first\n"
+    "  drayman top owners --by namespace --prices prices.yaml\n"
+    "  drayman top owners -n team-a --sort-by since\n"
+    "  drayman top owners --snapshot cluster.yaml -o json\n",
+)
+@click.option(
+    "--by",
+    type=click.Choice(["workload", "namespace"]),
+    default="workload",
+    show_default=True,
+    help="What is added up: the pods of a Job, a Deployment and the like, or all of a namespace.",
+)
+@click.option("-n", "--namespace", metavar="NAMESPACE", help="Only owners in this namespace.")
+@click.option("--sort-by", type=click.Choice(_OWNER_ORDERS), default="rate", show_default=True)
+@prices_option
+@watch_option
+@format_option
+@snapshot_option
+@cluster_options
+def owners(
+    by: str,
+    namespace: str | None,
+    sort_by: str,
+    prices: str | None,
+    watch: bool,
+    output_format: str | None,
+    snapshot: str | None,
+    where: Where,
+) -> None:
+    """List who holds devices: how many of each kind, since when, and at which cost.
+
+    A device costs its share of the price of its node: see docs/scheduling.md. COST/H is by the hour, SO FAR since each claim
+    got its devices, at the prices of today. Prices are in labels of nodes (drayman.dev/price-per-hour) or in the file that
+    --prices names; without them the columns are left out.
+    """
+    table = load_prices(prices, where if snapshot is None else None)
+
+    def picture(reading: Reading, now: float) -> Picture:
+        from drayman.api import codec
+        from drayman.cli.top.rows import owner_cells, owner_columns, total_cells
+        from drayman.questions.devices.ordering import sorted_owners
+        from drayman.questions.devices.owners import Grouping
+        from drayman.questions.devices.owners import owners as found_owners
+
+        found = found_owners(reading, now, table, by=Grouping(by), namespace=namespace)
+        if not found.rows:
+            return Nothing("owners", nothing_found("owners", namespace=namespace))
+        rows = sorted_owners(found.rows, sort_by)
+        moment = datetime.fromtimestamp(now, UTC)
+        cells = [owner_cells(row, moment) for row in rows]
+        if len(rows) > 1:
+            cells.append(total_cells(found.total))
+        columns = _without_fixed(owner_columns(found.currency), NAMESPACE=namespace)
+        more: dict[str, Any] = {"total": codec.to_dict(found.total)}
+        if found.currency:
+            more["currency"] = found.currency
+        return Listing("owners", columns, cells, rows, more)
+
+    def remarks(reading: Reading) -> Iterable[str]:
+        from drayman.placement.prices import label_faults
+
+        return map(str, label_faults(reading.nodes))
+
+    asked = Asked(
+        where,
+        output_format,
+        watch,
+        namespace,
+        needs_claims=True,
+        with_pods=True,
+        remarks=remarks,
+        snapshot=snapshot,
+    )
+    show_at(asked, picture)

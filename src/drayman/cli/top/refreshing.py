@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import click
 
+from drayman.cli import files
 from drayman.cli.connecting import Where, talk
+from drayman.cli.errors import UserError
 from drayman.cli.output import (
     Data,
     can_redraw,
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from drayman.cluster import HttpClient
-    from drayman.cluster.kube.connection import Connection
     from drayman.questions.devices.reading import Reading
 
 PAUSE_S: Final = 2.0
@@ -87,6 +88,11 @@ class Asked:
     namespace: str | None = None
     needs_claims: bool = False
     """Whether there is nothing to show without them."""
+    with_pods: bool = False
+    remarks: Callable[[Reading], Iterable[str]] = lambda _: ()
+    """What else there is to say about a reading."""
+    snapshot: str | None = None
+    """A file with a cluster, in place of one that runs."""
 
 
 def watch_option(function: F) -> F:
@@ -98,23 +104,59 @@ def watch_option(function: F) -> F:
 
 def show(asked: Asked, picture: Callable[[Reading], Picture]) -> None:
     """Read the cluster and show it, with `--watch` until interrupted. Raises UserError."""
+    show_at(asked, lambda reading, _: picture(reading))
+
+
+def show_at(asked: Asked, picture: Callable[[Reading, float], Picture]) -> None:
+    """The same for a picture that depends on the time of the reading, in seconds."""
     with ExitStack() as until:
+        if asked.snapshot is not None:
+            _show_saved(asked, asked.snapshot, picture, until)
+            return
 
         async def work(client: HttpClient) -> None:
             from drayman.questions.devices.reading import read
 
-            screen = _Screen(asked, client.connection, until)
+            connection = client.connection
+            named = {"name": connection.name, "server": connection.server}
+            screen = _Screen(asked, str(connection), named, until)
             while True:
                 begun = time.monotonic()
                 with unobtrusively(again=asked.watch):
-                    reading = await read(client, asked.namespace, needs_claims=asked.needs_claims)
-                    screen.show(picture(reading), reading.remarks)
+                    reading = await read(
+                        client,
+                        asked.namespace,
+                        needs_claims=asked.needs_claims,
+                        with_pods=asked.with_pods,
+                    )
+                    remarks = (*reading.remarks, *asked.remarks(reading))
+                    screen.show(picture(reading, time.time()), remarks)
                 if not asked.watch:
                     return
                 await asyncio.sleep(max(PAUSE_S, time.monotonic() - begun))
                 refuse_unread()
 
         talk(asked.where, work)
+
+
+def _show_saved(
+    asked: Asked, snapshot: str, picture: Callable[[Reading, float], Picture], until: ExitStack
+) -> None:
+    """The picture of a cluster in a file, at the time at which it was saved."""
+    from drayman.questions.devices.reading import reading_of_world
+    from drayman.questions.worlds import read_file
+
+    if asked.watch:
+        raise click.UsageError("--watch follows a cluster that runs, not one in a file.")
+    if asked.where.kubeconfig is not None or asked.where.context:
+        raise UserError("--snapshot already names a cluster: leave out --kubeconfig and --context")
+    name = files.display_name(snapshot)
+    data = files.read(snapshot)
+    with unobtrusively():
+        world = read_file(name, data)
+        reading = reading_of_world(world)
+    screen = _Screen(asked, f"as saved in {name}", {"snapshot": name}, until)
+    screen.show(picture(reading, world.now), (*reading.remarks, *asked.remarks(reading)))
 
 
 def as_text(picture: RenderableType, out: Console) -> str:
@@ -127,9 +169,13 @@ def as_text(picture: RenderableType, out: Console) -> str:
 class _Screen:
     """Where pictures go."""
 
-    def __init__(self, asked: Asked, cluster: Connection, until: ExitStack) -> None:
+    def __init__(
+        self, asked: Asked, title: str, named: Mapping[str, str], until: ExitStack
+    ) -> None:
+        """`title` is the cluster for people, `named` the same as data."""
         self._asked = asked
-        self._cluster = cluster
+        self._title = title
+        self._named = named
         self._out = console()
         self._live: Live | None = None
         self._until = until
@@ -144,7 +190,7 @@ class _Screen:
                 to_stderr(f"note: {remark}")
         if self._asked.output_format:
             notes = {"notes": list(remarks)} if remarks else {}
-            where = {"cluster": {"name": self._cluster.name, "server": self._cluster.server}}
+            where = {"cluster": dict(self._named)}
             self._show_data({**where, **picture.data(), **notes}, self._asked.output_format)
         elif isinstance(picture, Nothing) and not self._asked.watch:
             to_stderr(picture.plain(self._out))
@@ -159,7 +205,7 @@ class _Screen:
 
     @property
     def _heading(self) -> str:
-        return printable(f"cluster: {self._cluster}")
+        return printable(f"cluster: {self._title}")
 
     def _headed(self, picture: RenderableType) -> RenderableType:
         from rich.console import Group

@@ -1,14 +1,17 @@
-"""Devices, pools and claims as lines of a table."""
+"""Devices, pools, claims and owners as lines of a table."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
 from drayman.apiserver.kinds.tables import age_of
+from drayman.cli.prices import money
 from drayman.cli.top.table import EXTRA, STYLES, Cell, Column
 from drayman.placement.occupancy import State
 from drayman.questions.devices.claim_rows import MANY_NODES, ClaimRow
+from drayman.questions.devices.owners import OwnerRow, OwnerTotal
 from drayman.questions.devices.reading import UNSEEN_HOLDER
 from drayman.questions.devices.rows import DeviceRow, PoolRow
 
@@ -153,3 +156,51 @@ def _listed(names: tuple[str, ...]) -> str:
     shown = ",".join(names[:_NAMES_SHOWN]) or NOTHING
     rest = len(names) - _NAMES_SHOWN
     return f"{shown},+{rest}" if rest > 0 else shown
+
+
+# --- Owners ---------------------------------------------------------------------------------------
+
+
+def owner_columns(currency: str) -> tuple[Column, ...]:
+    """The columns of `top owners`, for costs in this currency."""
+    return (
+        Column("NAMESPACE", may_be_cut=True),
+        Column("OWNER", may_be_cut=True, matters=True, empty=NOTHING),
+        Column("PODS", is_number=True, spare=2),
+        Column("DEVICES"),
+        Column("SINCE", empty=NOTHING, spare=1),
+        Column(f"{currency or 'COST'}/H", is_number=True, empty=NOTHING),
+        Column("SO FAR", is_number=True, empty=NOTHING),
+    )
+
+
+def owner_cells(row: OwnerRow, now: datetime) -> tuple[Cell, ...]:
+    """An owner of `top owners`."""
+    return (
+        row.namespace,
+        row.owner or NOTHING,
+        str(row.pods),
+        _device_counts(row.devices),
+        NOTHING if row.since is None else age_of(row.since, now),
+        *_costs(row),
+    )
+
+
+def total_cells(total: OwnerTotal) -> tuple[Cell, ...]:
+    """The last line of `top owners`."""
+    cells = ("total", NOTHING, "", _device_counts(total.devices), NOTHING, *_costs(total))
+    return tuple((cell, "bold") for cell in cells)
+
+
+def _costs(found: OwnerRow | OwnerTotal) -> tuple[str, str]:
+    """With `+` where something has no price."""
+    more = "+" if found.unpriced_devices else ""
+    rate, cost = found.cost_per_hour, found.cost
+    return (
+        NOTHING if rate is None else f"{money(rate)}{more}",
+        NOTHING if cost is None else f"{money(cost)}{more}",
+    )
+
+
+def _device_counts(devices: Mapping[str, int]) -> str:
+    return ",".join(f"{number} {sort}" for sort, number in devices.items())

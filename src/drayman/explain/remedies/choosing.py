@@ -27,6 +27,7 @@ from drayman.explain.remedies.linked_pods import PodIndex
 from drayman.explain.remedies.nearness import nearest_first
 from drayman.explain.remedies.neighbours import dropped_affinity, loosened_spread
 from drayman.explain.remedies.node_rules import (
+    accepted_spot,
     dropped_node_affinity,
     dropped_node_selectors,
     labelled_nodes,
@@ -115,7 +116,7 @@ def _families(
     yield respelt_names(case, spelling)
     yield corrected_values(case, mistakes)
     yield from _each(case, uncordoned_nodes, removed_taints, untainted_nodes)
-    yield from _each(case, tolerated_taints, tolerated_node_taints)
+    yield from _each(case, tolerated_taints, tolerated_node_taints, accepted_spot)
     yield from _each(case, relaxed_constraints, softened_alignments, fixed_counts, loosened_spread)
     found = rooms(case)
     yield ended_jobs(case, found)

@@ -14,6 +14,7 @@ from drayman.explain.remedies.commands import patch_command
 from drayman.explain.remedies.patching import Patch, cut, patch_of, patched, put
 from drayman.placement.fit.taints import UNSCHEDULABLE_TAINT, is_tolerated
 from drayman.placement.nodes import NodeState
+from drayman.placement.prices import SPOT
 from drayman.reasons.naming import taint_title
 from drayman.reasons.wording import and_list, named
 
@@ -65,6 +66,17 @@ def untainted_nodes(case: Case) -> Iterator[Remedy]:
         commands = tuple(f"kubectl taint nodes {name} {_text(taint)}-" for taint in taints)
         sentence = f"take the {_named(taints)} off node {name}"
         yield from _with_node(case, node, sentence, patch, commands)
+
+
+def accepted_spot(case: Case) -> Iterator[Remedy]:
+    """A pod that says that it may be on nodes that are taken back at any time."""
+    nodes = [node for node in case.nodes if node.offer.is_spot]
+    if not nodes or case.demand.spending.takes_spot:
+        return
+    annotations = {**case.pod.metadata.annotations, SPOT: "true"}
+    patch: Patch = (put(annotations, "metadata", "annotations"),)
+    commands = (patch_command(case.pod_patch(patch)),)
+    yield from case.with_pod("accept spot nodes in the pod", *patch, nodes=nodes, commands=commands)
 
 
 def dropped_node_selectors(case: Case) -> Iterator[Remedy]:

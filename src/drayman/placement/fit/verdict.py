@@ -40,23 +40,24 @@ class Cause(IntEnum):
     NODE_NAME = 2
     NODE_TAINT = 3
     NODE_AFFINITY = 4
-    PORTS = 5
-    RESOURCES = 6
-    VOLUME_UNBOUND = 7
-    VOLUME_IN_USE = 8
-    VOLUME_ELSEWHERE = 9
-    VOLUME_LACKING = 10
+    SPOT = 5
+    PORTS = 6
+    RESOURCES = 7
+    VOLUME_UNBOUND = 8
+    VOLUME_IN_USE = 9
+    VOLUME_ELSEWHERE = 10
+    VOLUME_LACKING = 11
     """There is no volume for a claim there, and none can be made."""
-    SPREAD = 11
-    POD_AFFINITY = 12
-    POD_ANTI_AFFINITY = 13
-    CLASS_MISSING = 14
-    CLAIM_LEFT_BEHIND = 15
-    DEVICES = 16
-    DEVICE_RESOURCES = 17
+    SPREAD = 12
+    POD_AFFINITY = 13
+    POD_ANTI_AFFINITY = 14
+    CLASS_MISSING = 15
+    CLAIM_LEFT_BEHIND = 16
+    DEVICES = 17
+    DEVICE_RESOURCES = 18
     """What the devices take of the node's own resources."""
-    CLAIM_ELSEWHERE = 18
-    SEARCH_LIMIT = 19
+    CLAIM_ELSEWHERE = 19
+    SEARCH_LIMIT = 20
 
 
 class Verdict(Struct, frozen=True, eq=False):

@@ -6,8 +6,10 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from drayman.api.times import seconds_of
 from drayman.placement.occupancy import State
 from drayman.questions.devices.claim_rows import ClaimRow
+from drayman.questions.devices.owners import OwnerRow
 from drayman.questions.devices.rows import DeviceRow, PoolRow
 
 _DIGITS: Final = re.compile(r"(\d+)")
@@ -63,6 +65,25 @@ def sorted_pools(rows: Iterable[PoolRow], order: str) -> list[PoolRow]:
         return -row.devices[order]
 
     return sorted(rows, key=lambda row: (most(row), row.driver, natural(row.pool)))
+
+
+def sorted_owners(rows: Iterable[OwnerRow], order: str) -> list[OwnerRow]:
+    """Those with the highest cost, the most devices or the oldest allocation first; ties by name."""
+
+    def most(row: OwnerRow) -> tuple[object, ...]:
+        match order:
+            case "rate":
+                return -(row.cost_per_hour or 0), -sum(row.devices.values())
+            case "cost":
+                return -(row.cost or 0), -(row.cost_per_hour or 0)
+            case "devices":
+                return (-sum(row.devices.values()),)
+            case "since":
+                return row.since is None, seconds_of(row.since) or 0
+            case _:
+                return ()
+
+    return sorted(rows, key=lambda row: (*most(row), natural(row.namespace), natural(row.owner)))
 
 
 def _place(row: DeviceRow) -> tuple[object, ...]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from drayman.api.core import Node
+from drayman.api.core import Node, Pod
 from drayman.api.errors import SelectorError
 from drayman.api.quantity import Quantity
 from drayman.api.resource import DeviceRequestAllocationResult as Result
@@ -21,6 +21,7 @@ from drayman.cluster.errors import ForbiddenError, NotFoundError
 from drayman.cluster.resources import (
     DEVICE_TAINT_RULES,
     NODES,
+    PODS,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
     Resource,
@@ -29,6 +30,9 @@ from drayman.inventory import DeviceId
 from drayman.placement.occupancy import Occupancy, occupancy
 from drayman.questions.errors import MayNotListError, QuestionError, no_such_node
 from drayman.questions.reading import IN_PAGES, denied
+
+if TYPE_CHECKING:
+    from drayman.placement.world import World
 
 T = TypeVar("T")
 
@@ -67,6 +71,8 @@ class Reading:
     shares: Mapping[DeviceId, tuple[Share, ...]]
     remarks: tuple[str, ...]
     """What could not be read, and what that means for the answer."""
+    pods: tuple[Pod, ...] = ()
+    """Where they were asked for."""
 
     def holders(self, device: DeviceId) -> tuple[str, ...]:
         """The holders of the device or of shares of it, each named once."""
@@ -74,20 +80,27 @@ class Reading:
 
 
 async def read(
-    client: Client, namespace: str | None = None, *, needs_claims: bool = False
+    client: Client,
+    namespace: str | None = None,
+    *,
+    needs_claims: bool = False,
+    with_pods: bool = False,
 ) -> Reading:
-    """The cluster as it is now. `namespace` is where to look for claims if they may not be listed everywhere.
+    """The cluster as it is now. `namespace` is where to look for claims and pods if they may not be listed everywhere.
 
     Raises QuestionError and ClusterError.
     """
-    nodes, slices, (rules, untainted), (claims, unseen) = await asyncio.gather(
+    nodes, slices, (rules, untainted), (claims, unseen), (pods, unmade) = await asyncio.gather(
         _needed(client, NODES),
         _needed(client, RESOURCE_SLICES),
         _rules(client),
         _claims(client, namespace, needed=needs_claims),
+        _pods(client, namespace) if with_pods else _no_pods(),
     )
-    remarks = (*unseen, *untainted)
-    return reading_of(nodes, slices, claims, rules, all_claims=not unseen, remarks=remarks)
+    remarks = (*unseen, *untainted, *unmade)
+    return reading_of(
+        nodes, slices, claims, rules, all_claims=not unseen, remarks=remarks, pods=pods
+    )
 
 
 def reading_of(
@@ -98,6 +111,7 @@ def reading_of(
     *,
     all_claims: bool = True,
     remarks: tuple[str, ...] = (),
+    pods: Iterable[Pod] = (),
 ) -> Reading:
     """The reading of these objects. Raises QuestionError."""
     nodes, claims = tuple(nodes), tuple(claims)
@@ -106,7 +120,23 @@ def reading_of(
     except SelectorError as error:
         text = f"a ResourceSlice selects nodes in a way that cannot be read: {error}"
         raise QuestionError(text) from error
-    return Reading(nodes, claims, counted, _shares(claims), remarks)
+    return Reading(nodes, claims, counted, _shares(claims), remarks, tuple(pods))
+
+
+def reading_of_world(world: World) -> Reading:
+    """The reading of a cluster that was saved, or read for another question. Raises QuestionError."""
+    objects = world.objects
+    remarks = (f"not seen: {', '.join(world.unseen)}",) if world.unseen else ()
+    sees_claims = not any(each.startswith(RESOURCE_CLAIMS.qualified) for each in world.unseen)
+    return reading_of(
+        objects.nodes,
+        objects.slices,
+        objects.claims,
+        objects.taint_rules,
+        all_claims=sees_claims,
+        remarks=remarks,
+        pods=objects.pods,
+    )
 
 
 def node_of(reading: Reading, name: str) -> Node:
@@ -169,6 +199,26 @@ async def _claims(
         return (), (remark,)
     remark = f"you may list resourceclaims in namespace {own} only: devices that it does not have are shown as unknown"
     return found, (remark,)
+
+
+async def _pods(client: Client, namespace: str | None) -> tuple[tuple[Pod, ...], tuple[str, ...]]:
+    own = namespace or (client.default_namespace if isinstance(client, HttpClient) else "default")
+    for scope in (None, own):
+        try:
+            found = (await client.list_all(PODS, scope, options=IN_PAGES)).items
+        except ForbiddenError:
+            continue
+        if scope is None:
+            return found, ()
+        remark = (
+            f"you may list pods in namespace {own} only: what made those of others is not shown"
+        )
+        return found, (remark,)
+    return (), ("you may not list pods: what made them is not shown",)
+
+
+async def _no_pods() -> tuple[tuple[Pod, ...], tuple[str, ...]]:
+    return (), ()
 
 
 def allocated(claims: Iterable[ResourceClaim]) -> Iterator[tuple[DeviceId, ResourceClaim, Result]]:

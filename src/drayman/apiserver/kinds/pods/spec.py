@@ -26,6 +26,7 @@ from drayman.apiserver.kinds.pods.scheduling import (
     check_tolerations,
 )
 from drayman.apiserver.kinds.pods.security import check_pod_security
+from drayman.apiserver.kinds.pods.spending import check_spending
 from drayman.apiserver.kinds.pods.volumes import check_volumes
 from drayman.apiserver.kinds.reading import each_at, items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors
@@ -220,6 +221,7 @@ def check_template(template: Json, path: str) -> Errors:
     if ALIGN in annotations:
         place = f"{path}.metadata.annotations"
         yield from check_pod_annotation(annotations, place, claim_entries(spec))
+    yield from check_spending(metadata, f"{path}.metadata")
     yield from check_pod_spec(spec, f"{path}.spec", metadata)
     if items_at(template, "spec", "ephemeralContainers"):
         detail = "ephemeral containers not allowed in pod template"

@@ -13,6 +13,7 @@ from drayman.apiserver.kinds.pods.defaults import default_pod, default_pod_statu
 from drayman.apiserver.kinds.pods.label_keys import merge_label_keys
 from drayman.apiserver.kinds.pods.quality import quality_class
 from drayman.apiserver.kinds.pods.spec import check_alignment, check_new_pod, check_pod
+from drayman.apiserver.kinds.pods.spending import check_spending
 from drayman.apiserver.kinds.pods.status import check_pod_status
 from drayman.apiserver.kinds.pods.updating import (
     check_ephemeral_update,
@@ -67,6 +68,7 @@ class PodStrategy(Strategy):
             *check_metadata(metadata_of(obj), namespaced=True),
             *check_new_pod(obj),
             *check_alignment(obj),
+            *check_spending(map_at(obj, "metadata"), "metadata"),
             *_only_on_create(obj),
         ]
 

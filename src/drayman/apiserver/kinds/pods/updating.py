@@ -14,6 +14,7 @@ from drayman.apiserver.kinds.pods.quality import quality_class
 from drayman.apiserver.kinds.pods.resources import COMPUTE
 from drayman.apiserver.kinds.pods.scheduling import without_seconds
 from drayman.apiserver.kinds.pods.spec import claim_entries
+from drayman.apiserver.kinds.pods.spending import check_spending
 from drayman.apiserver.kinds.reading import at, each_at, items_at, map_at, text_at
 from drayman.apiserver.kinds.rules import Errors
 from drayman.apiserver.served.strategy import Object, restore
@@ -31,6 +32,7 @@ def check_pod_update(new: Object, old: Object) -> Errors:
     """Changes through the main endpoint."""
     after, before = map_at(new, "spec"), map_at(old, "spec")
     yield from check_annotation_changes(new, old)
+    yield from check_spending(map_at(new, "metadata"), "metadata", map_at(old, "metadata"))
     if after == before:
         return
     for name in ("containers", "initContainers"):

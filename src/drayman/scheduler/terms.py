@@ -1,0 +1,60 @@
+"""Reports what nodes and pods say about prices and spot that cannot be understood: once for each, in an event.
+
+A label that makes no sense must not keep a node from work, nor an annotation a pod: both are used as if they said nothing, and the event
+says why it has no effect.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from drayman.api.core import Node, Pod
+from drayman.bounded import Bounded
+from drayman.cluster.event_buffer import Reference
+from drayman.cluster.informer import Notice
+from drayman.cluster.informers import Handlers
+from drayman.cluster.recording import EventRecorder
+from drayman.cluster.resources import NODES, PODS
+from drayman.placement.prices import label_faults
+from drayman.placement.schedulers import awaits_scheduler, scheduler_of
+from drayman.placement.spending import misstated
+from drayman.placement.state import ClusterState
+from drayman.scheduler.following import DELETED
+
+NODE_REASON: Final = "InvalidNodePrice"
+POD_REASON: Final = "InvalidPodCost"
+_MOST_REPORTED: Final = 4096
+
+
+class Terms:
+    """Looks at nodes, and at pods of these schedulers where there are prices."""
+
+    def __init__(self, recorder: EventRecorder, state: ClusterState, names: frozenset[str]) -> None:
+        self._recorder = recorder
+        self._state = state
+        self._names = names
+        self._reported: Bounded[tuple[str, str], None] = Bounded(_MOST_REPORTED)
+
+    def follow(self, handlers: Handlers) -> None:
+        handlers.add(NODES, self._node)
+        handlers.add(PODS, self._pod)
+
+    def _node(self, notice: Notice[Node]) -> None:
+        node = notice.object
+        if notice.type == DELETED:
+            return
+        for fault in label_faults((node,)):
+            self._report(Reference.to(NODES, node), NODE_REASON, str(fault))
+
+    def _pod(self, notice: Notice[Pod]) -> None:
+        pod = notice.object
+        if notice.type == DELETED or not self._state.has_offers or pod.spec.node_name:
+            return
+        if awaits_scheduler(pod) and scheduler_of(pod) in self._names:
+            for fault in misstated(pod):
+                self._report(Reference.to(PODS, pod), POD_REASON, fault)
+
+    def _report(self, regarding: Reference, reason: str, note: str) -> None:
+        if (regarding.uid, note) not in self._reported:
+            self._reported[regarding.uid, note] = None
+            self._recorder.record(regarding, "Warning", reason, note, "Scheduling")
