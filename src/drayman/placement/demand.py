@@ -223,9 +223,7 @@ class Demands:
             self._missing_class(opened),
             only_node,
             timed_out,
-            self._shape(
-                pod, needs, opened, held, timed_out, extended, stale, alignment, spending
-            ),
+            self._shape(pod, needs, opened, held, timed_out, extended, stale, alignment, spending),
             alignment,
             spending,
         )

@@ -9,7 +9,7 @@ import logging
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
 from drayman.allocator import Policy
@@ -217,7 +217,7 @@ class Cycle:
                 took = self._clock() - now
                 entry.rests_until = now + min(took * SHARE_OF_TIME, LONGEST_REST_S)
                 gangs.put_to_sleep(entry, outcome, now)
-                explain = partial(self._explain_gang, entry)
+                explain = cache(partial(self._explain_gang, entry))  # once for all members
                 decisions.refused.append(Refused(entry, None, explain))
                 decisions.stuck.append((outcome.gang.key, explain))
 
