@@ -17,6 +17,7 @@ from drayman.api.claim_generation import SUFFIX_ALPHABET, SUFFIX_LENGTH
 from drayman.api.core import Pod
 from drayman.cluster.turns import Turns
 from drayman.inventory import allowance
+from drayman.inventory.allowance import UnfinishedError
 from drayman.placement.decision.deciding import Decider, Round
 from drayman.placement.decision.outcomes import (
     BeingWritten,
@@ -35,7 +36,7 @@ from drayman.reasons.gangs import flawed
 from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.waiting import costly_claims, given_back
 from drayman.scheduler.explaining import Explainer, NodeRefusal
-from drayman.scheduler.gangs import GangCycle
+from drayman.scheduler.gangs import GangCycle, work_for
 from drayman.scheduler.queue import Queue, QueuedUnit
 from drayman.scheduler.retrying import INTERNAL_ERROR, Retrying
 
@@ -223,7 +224,11 @@ class Cycle:
 
     def _explain_gang(self, entry: QueuedUnit) -> str:
         describe, now = self._explainer.in_words, self._wall_clock()
-        return self._gangs.explain(entry, now, describe, self._lack)
+        try:
+            with self._state.allowance.limited(work_for(entry)):
+                return self._gangs.explain(entry, now, describe, self._lack)
+        except UnfinishedError:
+            return str(costly_claims())
 
     def _lack(self, pod: Pod, why: NoPlacement) -> Headline | None:
         """What a member of a gang waits for before nodes are looked at."""

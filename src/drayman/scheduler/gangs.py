@@ -70,7 +70,7 @@ class GangCycle:
         own = self._flaw_of_members(entry)
         if own is not None:
             return Flawed(own)
-        work = PART * (1 + len(entry.pods) / MEMBERS_PER_PART) * 2**entry.fruitless
+        work = work_for(entry)
         with self._decider.nominations.as_seen_by(entry.pod), self._state.allowance.limited(work):
             try:
                 return self._new(round_).decide(gang, tuple(entry.pods.values()))
@@ -185,3 +185,8 @@ class GangCycle:
             if isinstance(found, Flaw):
                 return found
         return None
+
+
+def work_for(entry: QueuedUnit) -> float:
+    """How much may be worked out about a gang at a time."""
+    return PART * (1 + len(entry.pods) / MEMBERS_PER_PART) * 2.0**entry.fruitless
