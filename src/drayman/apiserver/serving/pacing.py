@@ -1,7 +1,7 @@
 """The time of the event loop, given to users in turn.
 
 One iteration of the event loop runs everything that is ready. If that is a thousand requests of one user, a small request of another
-user waits for all of them, and again for each of its own steps. So work begins for a few milliseconds at a time. What comes later waits
+user waits for all of them, and again for each of its own steps. So work begins for some milliseconds at a time. What comes later waits
 for the next iteration, and there users take turns.
 """
 
@@ -13,7 +13,7 @@ from typing import Final
 
 from drayman.apiserver.protocol.round_robin import RoundRobin
 
-BUDGET_S: Final = 0.005
+BUDGET_S: Final = 0.02
 """How long work begins in one iteration, in time of the processor. Only the last piece takes longer."""
 MOST_WOKEN: Final = 64
 """How many of those that wait are woken in one iteration; more would not get to work within the budget."""

@@ -1,7 +1,9 @@
 """Group commit: one thread makes transactions durable, as many at a time as are waiting.
 
 Waiting for the disk takes far longer than writing to it, and takes as long for one transaction as for a hundred. While a commit waits,
-transactions queue; the next commit takes them all. There is no deliberate delay: a lone writer gets its own commit at once.
+transactions queue; the next commit takes them all. There is no deliberate delay: a lone writer gets its own commit at once. What is
+submitted in one iteration of the event loop is handed over together: the thread would otherwise begin with the first and leave the rest, and
+each commit costs the loop as much as some writes.
 
 Between commits the thread tidies up: it removes what history no longer needs and gives free pages back. Under constant load it also does so
 once enough has piled up, so that the file stays bounded.
@@ -66,7 +68,8 @@ class Committer:
         """`report` is called in the event loop of the last submission, once for every transaction."""
         self._journal = journal
         self._report = report
-        self._queue: SimpleQueue[Transaction | _Signal] = SimpleQueue()
+        self._queue: SimpleQueue[Sequence[Transaction] | _Signal] = SimpleQueue()
+        self._gathered: list[Transaction] = []
         self._outcomes: deque[CommitOutcome] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._to_forget: deque[Dropped] = deque()
@@ -79,8 +82,10 @@ class Committer:
 
     def submit(self, transaction: Transaction, loop: asyncio.AbstractEventLoop) -> None:
         """Commit this after everything that was submitted before."""
+        if not self._gathered or loop is not self._loop:
+            loop.call_soon(self._hand_over)
         self._loop = loop
-        self._queue.put(transaction)
+        self._gathered.append(transaction)
 
     def forget(self, dropped: Sequence[Dropped]) -> None:
         """Remove from disk, when there is time, what only these changes kept alive."""
@@ -90,12 +95,18 @@ class Committer:
 
     def close(self) -> None:
         """Commit and report everything submitted, tidy up and close the journal."""
+        self._hand_over()
         self._queue.put(_Signal.STOP)
         self._thread.join()
         self._deliver()
         self._journal.close()
 
     # In the event loop.
+
+    def _hand_over(self) -> None:
+        gathered, self._gathered = self._gathered, []
+        for start in range(0, len(gathered), _MOST_EVENTS):
+            self._queue.put(gathered[start : start + _MOST_EVENTS])
 
     def _deliver(self) -> None:
         while self._outcomes:
@@ -139,10 +150,10 @@ class Committer:
             wait = False
             if item is _Signal.STOP:
                 return batch, True
-            if isinstance(item, Transaction):
-                batch.append(item)
-                events += len(item.events)
-                size += item.size
+            if not isinstance(item, _Signal):
+                batch += item
+                events += sum(len(transaction.events) for transaction in item)
+                size += sum(transaction.size for transaction in item)
         return batch, False
 
     def _commit(self, batch: list[Transaction]) -> CommitOutcome:
