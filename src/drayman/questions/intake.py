@@ -16,6 +16,7 @@ from uuid import UUID
 from drayman.api import codec
 from drayman.api.struct import Json
 from drayman.apiserver.extensions.serving import install_extensions
+from drayman.apiserver.instance.first_objects import create_builtin_definitions
 from drayman.apiserver.kinds import admission_plugins, builtin_resources
 from drayman.apiserver.kinds.admission import TaintNewNodes
 from drayman.apiserver.lifecycle.admission import NamespaceLifecycle
@@ -95,6 +96,7 @@ class Intake:
         core.admission.plugins.extend(plugins)
         intake = cls(core)
         await intake._seed(world)
+        await create_builtin_definitions(core)
         return intake
 
     async def _seed(self, world: World) -> None:

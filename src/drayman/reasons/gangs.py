@@ -131,10 +131,11 @@ class GangReasons:
         if rest is not None and not seated:
             own = self._of_one_pod(round_, rest)
             if own is not None and own.reason.kind in _OF_A_POD:
-                number = len(refused.demands)
-                none = "The pod" if number == 1 else f"None of the {number:,} pods"
-                lead = f"{none} of {refused.gang.key} that {'is' if number == 1 else 'are'} to start fits anywhere"
-                own = replace(own, sentence=f"{lead}. {own.sentence}")
+                number, key = len(refused.demands), refused.gang.key
+                lead = f"None of the {number:,} pods of {key} that are to start fits anywhere."
+                if number == 1:
+                    lead = f"The pod of {key} that is to start fits nowhere."
+                own = replace(own, sentence=f"{lead} {own.sentence}")
                 return GangRefusal(own, nearest)
         locality = self._locality(decider, refused)
         next_one = None if rest is None else self._next_one(round_, decider, nearest, rest)
