@@ -283,36 +283,56 @@ def table(lines: list[str]) -> str:
 
 
 async def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--only", action="append", default=[], metavar="ROW")
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("--table", metavar="FILE", help="show the lines of an earlier run")
+    parser = argparse.ArgumentParser(
+        description="How long others wait while a user with edit rights is hostile: a JSON line for each row, and 1 if a bar is missed."
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="ROW",
+        help="only this row; may be given several times",
+    )
+    parser.add_argument("--list", action="store_true", help="show the names of all rows")
+    parser.add_argument(
+        "--table",
+        type=argparse.FileType(),
+        metavar="FILE",
+        help="show the lines of an earlier run as a table",
+    )
     parser.add_argument("--watch", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.watch:
         await watch(*options.watch)
         return 0
     if options.table:
-        sys.stdout.write(table(Path(options.table).read_text().splitlines()))
+        sys.stdout.write(table(options.table.read().splitlines()))
         return 0
     names = options.only or list(ROWS)
+    unknown = [name for name in names if name not in ROWS]
+    if unknown:
+        parser.error(f"there is no row {unknown[0]!r}; --list shows them")
     if options.list:
         sys.stdout.write("\n".join(ROWS) + "\n")
         return 0
     all_met = True
     with tempfile.TemporaryDirectory(prefix="drayman-hostile-") as folder:
         server: Server | None = None
-        for number, name in enumerate(names):
-            if server is None:
-                fresh = Path(folder) / str(number)
-                fresh.mkdir()
-                server = await start(fresh)
-                token = await prepare(server)
-            figures, server = await run_row(server, token, name)
-            report(**figures)
-            all_met = all_met and figures["met"]
-        if server is not None:
-            await server.stop()
+        try:
+            for number, name in enumerate(names):
+                if server is None:
+                    fresh = Path(folder) / str(number)
+                    fresh.mkdir()
+                    server = await start(fresh)
+                    token = await prepare(server)
+                if sys.stderr.isatty():
+                    sys.stderr.write(f"{number + 1}/{len(names)} {name}\n")
+                figures, server = await run_row(server, token, name)
+                report(**figures)
+                all_met = all_met and figures["met"]
+        finally:
+            if server is not None:
+                await server.stop()
     return 0 if all_met else 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import ssl
 from collections import Counter
@@ -463,6 +464,16 @@ def _body_row(kind: str, body: bytes) -> Row:
 ROWS |= {name: _body_row(*made) for name, made in BODIES.items()}
 
 
+@row("300 KB that are 300 MB decompressed")
+async def _(a: Attacker) -> None:
+    body = gzip.compress(b"a" * 300_000_000)
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    for _ in range(5):
+        async with a.client.post(f"{a.url}{MAPS}", data=body, headers=headers) as answer:
+            await answer.read()
+            a.answers[str(answer.status)] += 1
+
+
 # --- patches -----------------------------------------------------------------------------------------
 
 
@@ -611,9 +622,9 @@ async def _(a: Attacker) -> None:
     await _preempt(a, 60)
 
 
-@row("preemption by pods with 500 affinity terms")
+@row("preemption by pods with 256 affinity terms")
 async def _(a: Attacker) -> None:
-    rules = [{"key": name, "operator": "NotIn", "values": ["x"]} for name in names(500)]
+    rules = [{"key": name, "operator": "NotIn", "values": ["x"]} for name in names(256)]
     terms = [
         {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchExpressions": [rule]}}
         for rule in rules
@@ -696,6 +707,15 @@ async def _(a: Attacker) -> None:
 async def _(a: Attacker) -> None:
     selector = quote(",".join(f"k{n}=v" for n in range(1_400)))
     await a.together(a.send("GET", f"{MAPS}?labelSelector={selector}") for _ in range(20))
+
+
+@row("50 watches from 3,000 objects by 700 labels")
+async def _(a: Attacker) -> None:
+    for _ in range(6):
+        await a.together(a.post(MAPS, data={"a": "b"}) for _ in range(500))
+    selector = quote(",".join(f"k{n}!=v" for n in range(700)))
+    path = f"{MAPS}?watch=1&timeoutSeconds=3&resourceVersion=0&labelSelector={selector}"
+    await a.together(a.send("GET", path) for _ in range(50))
 
 
 @row("100 secrets of 1 MB")

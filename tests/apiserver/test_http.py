@@ -155,6 +155,24 @@ async def test_a_body_beyond_the_limit_is_refused() -> None:
     assert (status, answer["message"]) == (413, f"Request entity too large: limit is {BODY_LIMIT}")
 
 
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd"])
+async def test_bodies_are_taken_as_they_are(encoding: str) -> None:
+    """As Kubernetes takes them: a compressed body is not JSON. A small one could become very large."""
+    harness = Harness()
+    base = await harness.namespace()
+    async with (
+        running(harness) as (_, session),
+        session.post(
+            f"{base}/configmaps",
+            data=gzip.compress(json.dumps(config("a")).encode()),
+            headers={"Content-Type": "application/json", "Content-Encoding": encoding},
+        ) as response,
+    ):
+        answer = json.loads(await response.read())
+    assert (response.status, answer["kind"]) == (400, "Status")
+    assert not harness.store.list("configmaps")
+
+
 async def test_bodies_beyond_what_may_be_held_at_once_are_told_to_come_again() -> None:
     """429 for large ones; small ones get through."""
     harness = Harness()

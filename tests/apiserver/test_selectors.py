@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -44,8 +46,61 @@ LABELS = {"a": "x", "b": "2", "example.com/c": ""}
 )
 def test_a_label_selector_matches_what_it_says(text: str, matches: bool) -> None:
     """Requirements are joined by and; an absent label is unequal to everything."""
-    requirements = parse_labels(text)
-    assert all(requirement.matches(LABELS) for requirement in requirements) is matches
+    assert selects(text, LABELS) is matches
+
+
+def selects(text: str, labels: Mapping[str, str]) -> bool:
+    return Selector(parse_labels(text)).matches({"metadata": {"labels": labels}})
+
+
+TERMS = (
+    "{k}",
+    "!{k}",
+    "{k}={v}",
+    "{k}!={v}",
+    "{k} in ({v},1)",
+    "{k} notin ({v},2)",
+    "{k}>1",
+    "{k}<3",
+)
+TERM = st.builds(
+    lambda form, k, v: form.format(k=k, v=v),
+    st.sampled_from(TERMS),
+    st.sampled_from("abc"),
+    st.sampled_from("x123"),
+)
+
+
+@given(
+    st.lists(TERM, max_size=6), st.dictionaries(st.sampled_from("abcd"), st.sampled_from("x1234"))
+)
+def test_requirements_together_match_what_each_of_them_matches(
+    terms: list[str], labels: dict[str, str]
+) -> None:
+    assert selects(",".join(terms), labels) is all(selects(term, labels) for term in terms)
+
+
+class Counting(dict[str, str]):
+    """Labels that count how often they are looked at."""
+
+    looks = 0
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.looks += 1
+        return super().get(key, default)
+
+    def __contains__(self, key: object) -> bool:
+        self.looks += 1
+        return super().__contains__(key)
+
+
+@pytest.mark.parametrize("form", [*TERMS, "a!={v}", "a notin ({v})", "a in (x,{v})", "a>{v}"])
+def test_a_match_takes_no_longer_for_many_requirements(form: str) -> None:
+    """An object with few labels is not compared with a thousand of them."""
+    text = ",".join(form.format(k=f"k{number}", v=number) for number in range(1_000))
+    labels = Counting(a="x")
+    selects(text, labels)
+    assert labels.looks <= 2
 
 
 @pytest.mark.parametrize(

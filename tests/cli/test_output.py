@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 
 import pytest
 import yaml
 
-from drayman.cli.output import console, print_data
+from drayman.cli.output import console, date_log_lines, print_data
 from drayman.cli.progress import tracked
 
 DATA = {"name": "größe", "items": [1, {"deep": None}]}
@@ -36,3 +37,12 @@ def test_output_to_a_file_is_plain_text_of_80_columns(monkeypatch: pytest.Monkey
 def test_tracking_progress_changes_nothing_about_the_items() -> None:
     """Every item comes once, in order, and no bar is drawn where no terminal is."""
     assert list(tracked([3, 1, 2], "working")) == [3, 1, 2]
+
+
+def test_the_log_of_a_server_has_the_time_of_each_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In UTC, and nothing in the line controls a terminal."""
+    handler = logging.StreamHandler(io.StringIO())
+    monkeypatch.setattr(logging, "lastResort", handler)
+    date_log_lines()
+    record = logging.makeLogRecord({"msg": "lease \x9b lost", "created": 1794850845.0})
+    assert handler.format(record) == "2026-11-16T17:40:45Z lease \\x9b lost"

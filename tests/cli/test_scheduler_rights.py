@@ -143,10 +143,9 @@ def account(system: Kubectl, tmp_path: Path) -> Account:
     return make
 
 
-def granted() -> list[dict[str, object]]:
-    done = subprocess.run(
-        [*DRAYMAN, "scheduler", "--print-rbac"], capture_output=True, check=True, timeout=PATIENCE_S
-    )
+def granted(*options: str) -> list[dict[str, object]]:
+    command = [*DRAYMAN, "scheduler", "--print-rbac", *options]
+    done = subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE_S)
     return list(yaml.safe_load_all(done.stdout))
 
 
@@ -229,6 +228,26 @@ def test_the_roles_of_kube_scheduler_are_not_enough(system: Kubectl, account: Ac
         sentence = sentence.replace(missing, "")
     assert "the scheduler lacks the rights to ; ; ; ; ; . " in sentence
     assert "`drayman scheduler --print-rbac | kubectl apply -f -`" in sentence
+
+
+def test_another_name_is_granted_beside_the_first(system: Kubectl, account: Account) -> None:
+    """The sentence that refuses it says how, and what the scheduler of the first name may do stays."""
+    grant(system)
+    kubeconfig = account(SCHEDULER)
+    sentence = refusal(kubeconfig, "--scheduler-name", "other")
+    assert "get, update leases.coordination.k8s.io drayman-scheduler-other in kube-sys" in sentence
+    assert (
+        "`drayman scheduler --print-rbac --scheduler-name other | kubectl apply -f -`" in sentence
+    )
+    system("apply", "-f", "-", given=yaml.safe_dump_all(granted("--scheduler-name", "other")))
+    try:
+        for name in ("other", "drayman"):
+            with scheduling(kubeconfig, "--scheduler-name", name) as process:
+                assert process.stderr is not None
+                said = process.stderr.readline()
+                assert said.startswith(f"scheduling pods of {name} on 1 node of")
+    finally:
+        system("delete", "role,rolebinding", "drayman-scheduler-other")
 
 
 def test_without_an_election_it_needs_no_lease(system: Kubectl, account: Account) -> None:

@@ -274,6 +274,22 @@ async def test_a_server_that_is_not_there_is_unreachable() -> None:
         assert re.search(r"no connection to \S+:\d+: connection refused$", str(refusal.value))
 
 
+async def test_an_answer_that_stops_halfway_is_reported_in_words() -> None:
+    """As when a server is stopped while a watch is open: not in the terms of the library that reads it."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        host, port = server.sockets[0].getsockname()
+        async with HttpClient(Connection(f"http://{host}:{port}"), retries=SOON) as client:
+            with pytest.raises(UnreachableError) as lost:
+                await client.get(CONFIG_MAPS, "a", "ns")
+    assert lost.value.why == "the connection ended in the middle of the answer"
+
+
 async def test_requests_in_flight_are_bounded_and_watches_do_not_count() -> None:
     """No more requests run at once than allowed, and open watches leave them their room."""
     running = most = 0

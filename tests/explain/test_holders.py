@@ -155,3 +155,17 @@ def test_a_pod_whose_claim_was_deleted_is_named_with_it() -> None:
     assert found.nearest is not None
     said = "in use by ml/a, whose claim a-claim was deleted"
     assert found.nearest.blocked["gpu.example.com/n0/d0"] == said
+
+
+def test_a_pod_whose_claim_was_deleted_says_so() -> None:
+    """It still runs, with the devices that it keeps."""
+    town = Town().node("n0", 1).holds("a", "n0", "d0")
+    lost = LostClaim.of(convert(ResourceClaim, town.claims.pop()), "deleted")
+    condition = {"type": CONDITION, "status": "True", "message": message_of([lost])}
+    town.pods[-1].setdefault("status", {})["conditions"] = [condition]
+    found = town.explain("a")
+    assert str(found.headline) == (
+        "Runs: The pod is on node n0. Its claim a-claim was deleted, but it keeps"
+        " gpu.example.com/n0/d0 until it has ended."
+    )
+    assert found.devices == ("gpu.example.com/n0/d0",)

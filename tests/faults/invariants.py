@@ -25,6 +25,7 @@ from faults.snapshot import (
     owning_pod,
     results_of,
 )
+from faults.units import GANG_NAME, GANG_SIZE
 from faults.volumes import broken_volumes, leaked_volumes
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
@@ -85,8 +86,11 @@ def unsettled(now: Snapshot) -> list[str]:
     found: list[str] = []
     for claim in now.claims:
         found += _leaks(claim, pods)
+    gangs = _gangs(now)
+    found += _partly_started(gangs)
     for pod in now.pods:
-        found += _not_running(pod, claims)
+        if not _lacks_members(pod, gangs):
+            found += _not_running(pod, claims)
     for job in now.jobs:
         if not _has_condition(job, "Complete"):
             found.append(f"job {name_of(job)} is not complete")
@@ -99,6 +103,37 @@ def unsettled(now: Snapshot) -> list[str]:
         if wanted != ready:
             found.append(f"{name_of(item)} has {ready} of {wanted} replicas")
     return found
+
+
+# --- Gangs ----------------------------------------------------------------------------------------
+
+
+def _gang_of(pod: Object) -> str:
+    name: str = pod["metadata"].get("annotations", {}).get(GANG_NAME, "")
+    return name
+
+
+def _gangs(now: Snapshot) -> dict[str, list[Object]]:
+    """The members that are to stay, by gang."""
+    found: dict[str, list[Object]] = defaultdict(list)
+    for pod in now.pods:
+        if _gang_of(pod) and not pod["metadata"].get("deletionTimestamp"):
+            found[_gang_of(pod)].append(pod)
+    return found
+
+
+def _lacks_members(pod: Object, gangs: dict[str, list[Object]]) -> bool:
+    """Whether a pod waits, rightly, for others that are gone."""
+    members = gangs.get(_gang_of(pod), [])
+    return pod in members and not pod["spec"].get("nodeName") and len(members) < GANG_SIZE
+
+
+def _partly_started(gangs: dict[str, list[Object]]) -> Iterator[str]:
+    """Some members run while others wait, although all of them start together."""
+    for name, members in gangs.items():
+        bound = sum(bool(pod["spec"].get("nodeName")) for pod in members)
+        if 0 < bound < min(GANG_SIZE, len(members)):
+            yield f"of gang {name}, {bound} of {len(members)} members have a node"
 
 
 # --- Devices --------------------------------------------------------------------------------------

@@ -18,6 +18,10 @@ DEPLOYMENTS: Final = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 NAMESPACES: Final = "/api/v1/namespaces"
 SETS: Final = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets"
 
+GANG: Final = "drayman.dev/gang"
+GANG_NAME: Final = "drayman.dev/gang-name"
+GANG_SIZE: Final = 3
+
 OTHER_SCHEDULER: Final = "other"
 SCHEDULERS: Final = ("default-scheduler", OTHER_SCHEDULER)
 """Both run all the time, on the same devices."""
@@ -124,25 +128,27 @@ class Maker:
                 self._set,
                 self._scratch,
                 self._tenant,
+                self._gang,
             )
         )
         unit = make(f"{make.__name__.lstrip('_')}-{self._count}")
-        unit.objects = [(path, self._assigned(path, body)) for path, body in unit.objects]
+        scheduler = self._rng.choice(SCHEDULERS) if make == self._gang else ""
+        unit.objects = [
+            (path, self._assigned(path, body, scheduler or self._rng.choice(SCHEDULERS)))
+            for path, body in unit.objects
+        ]
         return unit
 
-    def _assigned(self, collection: str, body: Object) -> Object:
+    def _assigned(self, collection: str, body: Object, scheduler: str) -> Object:
         """With one of the schedulers for the pods that it is or makes."""
         spec = body.get("spec", {})
         if collection in (JOBS, DEPLOYMENTS, SETS):
             template = spec["template"]
-            template = {**template, "spec": self._with_scheduler(template["spec"])}
+            template = {**template, "spec": {**template["spec"], "schedulerName": scheduler}}
             return {**body, "spec": {**spec, "template": template}}
         if collection.endswith("/pods"):
-            return {**body, "spec": self._with_scheduler(spec)}
+            return {**body, "spec": {**spec, "schedulerName": scheduler}}
         return body
-
-    def _with_scheduler(self, pod: Object) -> Object:
-        return {**pod, "schedulerName": self._rng.choice(SCHEDULERS)}
 
     def _spec_name(self) -> str:
         return self._rng.choice(tuple(SPECS))
@@ -220,6 +226,18 @@ class Maker:
         cost = {"gpu.example.com": 1} if template == "extended" else SPECS[template][1]
         cost = {resource: 2 * count for resource, count in cost.items()}
         return Unit(name, [(collection, as_object(name, spec))], cost)
+
+    def _gang(self, name: str) -> Unit:
+        """Pods that start together."""
+        template = self._rng.choice(("gpu", "share", "part"))
+        stated = {GANG: str(GANG_SIZE), GANG_NAME: name}
+        pods = []
+        for number in range(GANG_SIZE):
+            pod = as_object(f"{name}-{number}", _pod_spec(_from(template)))
+            pod["metadata"]["annotations"] = stated
+            pods.append((PODS, pod))
+        cost = {resource: GANG_SIZE * count for resource, count in SPECS[template][1].items()}
+        return Unit(name, pods, cost)
 
     def _tenant(self, name: str) -> Unit:
         """A namespace with all that is in it."""

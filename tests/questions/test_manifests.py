@@ -46,6 +46,28 @@ async def read(*values: dict[str, Any] | str, world: World | None = None) -> Man
     return await read_manifests([("f.yaml", data)], world or cluster({"a": 1}))
 
 
+async def test_groups_and_topologies_of_other_schedulers_join_the_cluster() -> None:
+    """Though their kinds are not Kubernetes' own: checked by our definitions, and read in any version that has their form."""
+    group = {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g"},
+        "spec": {"minMember": 2},
+    }
+    topology = {
+        "apiVersion": "kueue.x-k8s.io/v1beta1",
+        "kind": "Topology",
+        "metadata": {"name": "t"},
+        "spec": {"levels": [{"nodeLabel": "rack"}]},
+    }
+    found = await read(group, topology, pod())
+    assert found.ignored == ()
+    assert [each.spec for each in found.wanted.objects.plugin_pod_groups] == [{"minMember": 2}]
+    assert [each.metadata.name for each in found.wanted.objects.kueue_topologies] == ["t"]
+    with pytest.raises(ManifestsError, match=r"f\.yaml:\d+: PodGroup g: spec\.minMember: "):
+        await read({**group, "spec": {"minMember": 0}}, pod())
+
+
 async def test_defaults_are_filled_in() -> None:
     """Replicas, tolerations, modes of requests: as the cluster would have them."""
     request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}

@@ -97,7 +97,7 @@ def test_what_storage_is_left_is_read_for_claims_that_need_it(kubectl: Kubectl) 
 
 
 def test_groups_of_other_schedulers_are_read_where_there_are_gangs(kubectl: Kubectl) -> None:
-    """They are not asked for unless a pod or a Job is in a gang. Those that share a plural name are told apart."""
+    """They are not asked for unless a pod or a Job is in a gang. Those that share a plural name are kept apart."""
     assert not read(kubectl.server.kubeconfig, None).objects.plugin_pod_groups
     group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup"}
     levels = {"levels": [{"nodeLabel": "rack"}]}

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from drayman.api.codec import convert
+from drayman.api.custom_groups import PluginPodGroup
+from drayman.api.jobs import Job
 from drayman.api.pod_groups import PodGroup
 from drayman.explain.pod import explain_pod
 from drayman.reasons.reason import Headline, Reason
-from drayman.simulate.copying import Wanted
+from drayman.simulate.copying import Wanted, objects_of
 from drayman.simulate.expanding import Workload
 from drayman.simulate.plan_report import PlannedPod
 from drayman.simulate.plan_steps import STEPS, PlanContext
@@ -128,6 +132,42 @@ def test_the_pods_of_a_group_share_its_claim() -> None:
     member = {"schedulingGroup": {"podGroupName": "gang"}}
     asked = wanted(alone("p", "two", **member), alone("q", "two", **member), pod_groups=(group,))
     assert places({"a": 2}, asked) == {"p": "a: gpu-0,gpu-1", "q": "a: gpu-0,gpu-1"}
+
+
+def test_copies_have_gangs_of_their_own() -> None:
+    """Whichever way a gang is named: its object and its pods have the name of the copy. What is not copied keeps its name."""
+    metadata = {"name": "g", "namespace": "default"}
+    marks = {
+        "scheduling.x-k8s.io/pod-group": "g",
+        "kueue.x-k8s.io/pod-group-name": "k",
+    }
+    stated = {"pod-group-name": "elsewhere", "drayman.dev/gang-name": "d", "other": "g"}
+    single = alone("p")
+    single = replace(
+        single,
+        template=structs.replace(
+            single.template,
+            metadata=structs.replace(single.template.metadata, labels=marks, annotations=stated),
+        ),
+    )
+    body = {"template": {"metadata": {"labels": marks, "annotations": stated}}}
+    job = convert(Job, {"metadata": {**metadata, "annotations": stated}, "spec": body})
+    asked = wanted(
+        single,
+        Workload(single.template, job),
+        plugin_pod_groups=(convert(PluginPodGroup, {"metadata": metadata}),),
+    )
+    _, copy = asked.copies(2)
+    assert [each.metadata.name for each in copy.objects.plugin_pod_groups] == ["g-2"]
+    of_copy = {mark: f"{name}-2" for mark, name in marks.items()}
+    names = {"pod-group-name": "elsewhere", "drayman.dev/gang-name": "d-2", "other": "g"}
+    lone, owned = copy.workloads
+    assert (lone.template.metadata.labels, lone.template.metadata.annotations) == (of_copy, names)
+    assert isinstance(owned.owner, Job)
+    assert owned.owner.metadata.annotations == names
+    assert owned.owner.spec.template["metadata"] == {"labels": of_copy, "annotations": names}
+    both = objects_of(list(asked.copies(2)))
+    assert [each.metadata.name for each in both.plugin_pod_groups] == ["g", "g-2"]
 
 
 def test_pods_of_one_shape_are_told_their_own_claims() -> None:

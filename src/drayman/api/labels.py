@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from drayman.api.errors import SelectorError
 from drayman.api.formats import label_key_problems, label_value_problems
+from drayman.api.integers import parse_integer
 
 if TYPE_CHECKING:
     from drayman.api.meta import LabelSelector
@@ -94,12 +95,3 @@ def _comparison(key: str, operator: str, values: tuple[str, ...]) -> Requirement
         return number > bound if operator == "Gt" else number < bound
 
     return compare
-
-
-def parse_integer(text: str) -> int | None:
-    """A 64-bit decimal integer, as upstream reads label values, or None."""
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 4000:
-        return None
-    number = int(text)
-    return number if -(2**63) <= number < 2**63 else None

@@ -11,6 +11,7 @@ import os
 import select
 import sys
 import textwrap
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import StringIO
 from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
@@ -97,8 +98,17 @@ def say(sentence: str) -> None:
 class PrintableFormatter(logging.Formatter):
     """Log lines in which nothing controls the terminal."""
 
+    converter = staticmethod(time.gmtime)
+
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record))
+
+
+def date_log_lines() -> None:
+    """Put the time before each line of the log, for commands that run for weeks."""
+    if logging.lastResort is not None:
+        formatter = PrintableFormatter("%(asctime)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
+        logging.lastResort.setFormatter(formatter)
 
 
 def refuse_unread() -> None:

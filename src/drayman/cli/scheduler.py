@@ -20,7 +20,7 @@ from drayman.cli.connecting import (
 )
 from drayman.cli.errors import UserError
 from drayman.cli.options import waiting_options
-from drayman.cli.output import print_verbatim, say, to_stderr
+from drayman.cli.output import date_log_lines, print_verbatim, say, to_stderr
 from drayman.placement.schedulers import OWN_SCHEDULER
 from drayman.questions.which_cluster import folder_of
 
@@ -35,6 +35,7 @@ _EPILOG: Final = """\b
 Examples:
   drayman scheduler                      the cluster of KUBECONFIG
   drayman scheduler --kubeconfig prod.yaml --scheduler-name drayman
+  drayman scheduler --scheduler-name other   pods that name it
   drayman scheduler --no-leader-elect    the only scheduler there is
   drayman scheduler --print-rbac | kubectl apply -f -
 """
@@ -106,6 +107,7 @@ def scheduler(
         longest_backoff_s=pod_max_backoff,
     )
     connection = where.connection()
+    date_log_lines()
     with in_words(connection):
         warning = "" if leader_elect else _rival(where, connection, names)
         asyncio.run(_run(connection, options, leader_elect, warning))

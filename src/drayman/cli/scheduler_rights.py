@@ -6,10 +6,12 @@ import asyncio
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 from drayman.cli.errors import UserError
-from drayman.scheduler.leading import LEASE_NAMESPACE
+from drayman.placement.schedulers import OWN_SCHEDULER
+from drayman.scheduler.leading import LEASE_NAMESPACE, lease_of
 from drayman.scheduler.rights import RIGHTS, Right, leading
 
 if TYPE_CHECKING:
@@ -23,17 +25,22 @@ _VERSION: Final = f"{_GROUP}/v1"
 
 
 def manifest(names: Iterable[str]) -> list[dict[str, Any]]:
-    """A service account, and roles with exactly the rights of a scheduler that serves these names, bound to it."""
-    where = {"name": NAME, "namespace": LEASE_NAMESPACE}
-    subjects = [{"kind": "ServiceAccount", **where}]
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": dict(where)}
-    return [
+    """A service account, and roles with exactly the rights of a scheduler that serves these names, bound to it.
+
+    Each name has a role for its lease, so that granting another name later takes nothing away.
+    """
+    where = {"namespace": LEASE_NAMESPACE}
+    subjects = [{"kind": "ServiceAccount", "name": NAME, **where}]
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": NAME, **where}}
+    documents = [
         account,
         _role("ClusterRole", {"name": NAME}, RIGHTS),
         _binding("ClusterRole", {"name": NAME}, subjects),
-        _role("Role", where, leading(names)),
-        _binding("Role", where, subjects),
     ]
+    for name in sorted(set(names)):
+        role = {"name": lease_of(name), **where}
+        documents += [_role("Role", role, leading([name])), _binding("Role", role, subjects)]
+    return documents
 
 
 def _role(kind: str, metadata: dict[str, str], rights: Iterable[Right]) -> dict[str, Any]:
@@ -54,7 +61,7 @@ def _binding(kind: str, metadata: dict[str, str], subjects: list[Any]) -> dict[s
         "apiVersion": _VERSION,
         "kind": f"{kind}Binding",
         "metadata": dict(metadata),
-        "roleRef": {"apiGroup": _GROUP, "kind": kind, "name": NAME},
+        "roleRef": {"apiGroup": _GROUP, "kind": kind, "name": metadata["name"]},
         "subjects": [dict(subject) for subject in subjects],
     }
 
@@ -74,9 +81,17 @@ async def require_rights(client: HttpClient, leads: Iterable[str]) -> None:
     if missing:
         raise UserError(
             f"on {client.connection} the scheduler lacks the rights to {'; '.join(map(str, missing))}."
-            " `drayman scheduler --print-rbac | kubectl apply -f -` grants all it needs to the service"
+            f" `drayman scheduler --print-rbac{_options(names)} | kubectl apply -f -` grants all it needs to the service"
             f" account {NAME} in {LEASE_NAMESPACE}: run it as that one"
         )
+
+
+def _options(names: Iterable[str]) -> str:
+    """The options that give these names; none for the name that is the default."""
+    others = sorted(names)
+    if others == [OWN_SCHEDULER]:
+        return ""
+    return "".join(f" --scheduler-name {quote(name)}" for name in others)
 
 
 async def _missing(client: HttpClient, wanted: Sequence[Right]) -> list[Right]:

@@ -20,8 +20,12 @@ STRETCH_S: Final = 0.01
 class Breaks:
     """The breaks of one task. Call `between` after each piece of its work."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, turnstile: Turnstile | None = None
+    ) -> None:
+        """With a turnstile, tasks that share it go on one at a time after their breaks."""
         self._clock = clock
+        self._turnstile = turnstile
         self._last = clock()
 
     def begin(self) -> None:
@@ -36,6 +40,8 @@ class Breaks:
         """Take a break if one is due."""
         if self.is_due:
             await asyncio.sleep(0)
+            if self._turnstile is not None:
+                await self._turnstile.enter()
             self._last = self._clock()
 
 

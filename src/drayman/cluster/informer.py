@@ -355,7 +355,8 @@ class Informer(Generic[T]):
         await asyncio.sleep(self._backoff.delay(self._failures))
 
     def _describe(self) -> str:
-        return f"{self._selection.resource.qualified} in {self._selection.namespace or 'all namespaces'}"
+        resource, namespace = self._selection.resource, self._selection.namespace
+        return f"{resource.qualified} in {namespace}" if namespace else resource.qualified
 
 
 def _is_before(version: str, other: str) -> bool:

@@ -47,8 +47,12 @@ def all_controllers(
     return (
         partial(ClaimController, turns=turns),
         TaintEvictionController,
-        partial(JobController, makes_groups=features.groups_of_jobs),
-        *workloads.CONTROLLERS,
+        *(
+            partial(JobController, makes_groups=features.groups_of_jobs)
+            if make is JobController
+            else make
+            for make in workloads.CONTROLLERS
+        ),
         *volumes.CONTROLLERS,
         *nodes.CONTROLLERS,
     )

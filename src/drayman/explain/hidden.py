@@ -14,6 +14,8 @@ import msgspec
 from drayman.api.core import Pod
 from drayman.reasons.reason import Headline, Reason
 
+OUTSIDE: Final = " outside of namespace "
+"""Between a kind and the only namespace in which its objects may be listed."""
 UNTRIED: Final = "What is in the way is hidden from you."
 _TAKING: Final = frozenset({"pods", "resourceclaims.resource.k8s.io"})
 """Objects that hold room and devices."""

@@ -27,6 +27,7 @@ from drayman.placement.decision.deciding import Decider, Round
 from drayman.placement.decision.outcomes import Fitting, NoNode
 from drayman.placement.demand import Demand
 from drayman.placement.fit import Verdict
+from drayman.placement.lost_claims import lost_claims_of
 from drayman.placement.nodes import NodeState
 from drayman.placement.placing import Found, NotFound
 from drayman.placement.world import World
@@ -191,8 +192,9 @@ def _not_to_be_placed(
 
 
 def devices_of(world: World, pod: Pod) -> tuple[str, ...]:
-    """The devices that the claims of a pod have."""
-    results = (r for claim in world.state.claims_used_by(pod) for r in claim.status.results)
+    """The devices that the claims of a pod have, and those that it keeps although their claim is lost."""
+    results = [r for claim in world.state.claims_used_by(pod) for r in claim.status.results]
+    results += [r for lost in lost_claims_of(pod) for r in lost.results]
     return tuple(dict.fromkeys(str(DeviceId.of(r)) for r in results))
 
 

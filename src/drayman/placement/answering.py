@@ -13,9 +13,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from drayman.allocator import Exhausted, Outcome, Plan, Policy, search, signature
+from drayman.allocator import Exhausted, Outcome, Plan, Policy, Question, signature
 from drayman.bounded import Bounded
-from drayman.inventory.allowance import STEP
+from drayman.inventory.view import NodeView
 from drayman.placement.demand import Demand, DevicesWanted
 from drayman.placement.fit import (
     FITS,
@@ -30,6 +30,7 @@ from drayman.placement.fit import (
 )
 from drayman.placement.nodes import NodeState
 from drayman.placement.refusing import devices_verdict
+from drayman.placement.searching import Searches
 from drayman.placement.surroundings import Surroundings
 
 Key = tuple[object, ...]
@@ -100,10 +101,10 @@ class NodeAnswers:
 
     def __init__(self, state: Surroundings, policy: Policy) -> None:
         self._state = state
-        self._policy = policy
         self._kept: Bounded[Hashable, Answer] = Bounded(_MOST_ANSWERS)
         self._epoch = -1
         self._last_plan: tuple[str, Plan] | None = None  # for the current pod, with its node
+        self._searches = Searches(policy)
 
     def next_pod(self) -> None:
         """Forget the devices that were found: they are for the previous pod."""
@@ -154,7 +155,7 @@ class NodeAnswers:
         view = self._state.view(node)
         outcome: Outcome | None = None if last is None else last[1].on(view, wanted.question)
         if outcome is None:
-            outcome = search(view, wanted.question, policy=self._policy)
+            outcome = self._search(view, wanted.question)
         if not isinstance(outcome, Plan) or not self._mapped_resources_fit(demand, node, outcome):
             # The kept answer does not hold, so no kept answer can be relied on.
             self._kept.clear()
@@ -162,10 +163,7 @@ class NodeAnswers:
         return outcome
 
     def _searched(self, demand: Demand, node: NodeState, wanted: DevicesWanted) -> Answer:
-        allowance = self._state.allowance
-        allowance.spend(STEP)
-        outcome = search(self._state.view(node), wanted.question, policy=self._policy)
-        allowance.note(outcome.steps * STEP)
+        outcome = self._search(self._state.view(node), wanted.question)
         if not isinstance(outcome, Plan):
             verdict = devices_verdict(outcome, wanted.claims)
             return Answer(verdict, exhausted=isinstance(outcome, Exhausted))
@@ -173,6 +171,10 @@ class NodeAnswers:
             return _NO_ROOM_FOR_MAPPED
         self._last_plan = (node.facts.name, outcome)
         return Answer(FITS, (outcome.quality,), outcome.preference_score)
+
+    def _search(self, view: NodeView, question: Question) -> Outcome:
+        state = self._state
+        return self._searches.search(view, question, state.allowance, state.marks.epoch)
 
     def _mapped_resources_fit(self, demand: Demand, node: NodeState, plan: Plan) -> bool:
         """Whether the pod still fits once its devices have taken their share of the node's own resources."""

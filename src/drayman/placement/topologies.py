@@ -1,4 +1,4 @@
-"""Topology objects: lists of levels that somebody who knows the cluster has written down."""
+"""Topology objects: the levels of a cluster, as its administrators list them."""
 
 from __future__ import annotations
 

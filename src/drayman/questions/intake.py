@@ -96,7 +96,6 @@ class Intake:
         core.admission.plugins.extend(plugins)
         intake = cls(core)
         await intake._seed(world)
-        await create_builtin_definitions(core)
         return intake
 
     async def _seed(self, world: World) -> None:
@@ -116,6 +115,10 @@ class Intake:
         """The resource of an object, by its own API version and kind; None for a kind that is not served."""
         group, _, version = str(value.get("apiVersion")).rpartition("/")
         return self._core.resources.find_kind(group, version, str(value.get("kind")))
+
+    async def define(self, plural: str, group: str) -> None:
+        """Serve a kind that clusters have by a definition, if the embedded one has it. Done on demand: it takes a moment."""
+        await create_builtin_definitions(self._core, f"{plural}.{group}")
 
     def serves(self, api_version: str) -> bool:
         group, _, version = api_version.rpartition("/")

@@ -114,11 +114,20 @@ class _Reader:
             if not isinstance(value.get(name), str) or not value[name]:
                 self._object_to(document, name, "a text is required")
                 return
-        resource = self.intake.resource_of(value)
+        resource = self.intake.resource_of(value) or await self._defined(value)
         if resource is None:
             self._unknown(document)
         elif resource.create_handler is None:  # a review of something is answered, not kept
             await self._take(document, resource)
+
+    async def _defined(self, value: Object) -> ApiResource | None:
+        """For objects that join the cluster though their kind is not one of Kubernetes' own."""
+        key = (value["apiVersion"].rpartition("/")[0], value["kind"])
+        if key not in _JOINING:
+            return None
+        kind = kind_of_type(_JOINING[key][1])
+        await self.intake.define(kind.plural, kind.group)
+        return self.intake.resource_of(value)
 
     def _unknown(self, document: Document) -> None:
         """Custom resources do not concern us, but a kind that does not exist in a group we know is a mistake."""

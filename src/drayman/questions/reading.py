@@ -18,6 +18,7 @@ from drayman.cluster import Client, ListOptions
 from drayman.cluster.client import Page
 from drayman.cluster.errors import ForbiddenError, NotFoundError, UnreachableError
 from drayman.cluster.resources import CSI_DRIVERS, STORAGE_CAPACITIES, Resource, typed
+from drayman.explain.hidden import OUTSIDE
 from drayman.placement.followed import HELD, Read
 from drayman.questions.errors import MayNotListError
 
@@ -200,7 +201,7 @@ def _listed_as(resource: Resource[Any]) -> str:
 
 def beyond(resource: Resource[Any], namespace: str) -> str:
     """What a user who may read only one namespace does not see of a resource."""
-    return f"{resource.qualified} outside of namespace {namespace}"
+    return f"{resource.qualified}{OUTSIDE}{namespace}"
 
 
 def denied(

@@ -17,6 +17,7 @@ from drayman.inventory.identity import DeviceId
 from drayman.inventory.taints import eviction_time, selects
 from drayman.placement.claims import ClaimsNotReadyError, claims_of, only_node_of
 from drayman.placement.fit.readiness import Closed, closed_by
+from drayman.placement.lost_claims import lost_claims_of
 from drayman.placement.world import World
 from drayman.reasons.naming import taint_title
 from drayman.reasons.reason import Headline, Reason
@@ -36,6 +37,13 @@ def lost_by_pod(world: World, pod: Pod) -> Headline | None:
     return trouble or _device_trouble(
         world, world.state.claims_used_by(pod), on, "the pod is evicted"
     )
+
+
+def kept_from_lost_claims(pod: Pod) -> Iterator[str]:
+    """A sentence for each claim that was taken from a pod, which still uses its devices."""
+    for lost in lost_claims_of(pod):
+        devices = and_list([str(DeviceId.of(result)) for result in lost.results])
+        yield f"Its claim {lost.name} was {lost.how}, but it keeps {devices} until it has ended."
 
 
 def _passed_over(world: World, pod: Pod) -> Headline | None:

@@ -33,7 +33,7 @@ from drayman.placement.demand import Demand
 from drayman.placement.schedulers import SERVED, scheduler_of
 from drayman.placement.state import ClusterState
 from drayman.placement.world import World
-from drayman.reasons.lost import lost_by_pod, node_state
+from drayman.reasons.lost import kept_from_lost_claims, lost_by_pod, node_state
 from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.wording import and_list, counted
 
@@ -130,11 +130,11 @@ def given_back(claim: ResourceClaim, pod: Pod) -> Headline:
     )
 
 
-def costly_selectors() -> Headline:
-    """Why a pod whose selectors are still being evaluated waits."""
+def costly_claims() -> Headline:
+    """Why a pod waits whose selectors are still being evaluated, or for whose devices a long search goes on."""
     return Headline.of(
         Reason.SEARCH_LIMIT,
-        "The selectors of its claims are costly: they are still being evaluated on the devices of the cluster.",
+        "Its claims are costly: their selectors are still being evaluated on the devices of the cluster, or a long search goes on.",
     )
 
 
@@ -151,7 +151,8 @@ def _settled(world: World, pod: Pod) -> Headline | None:
     if node:
         yet = ", and has not started yet" if status.phase == "Pending" else ""
         lost = lost_by_pod(world, pod)
-        return lost or Headline.of(Reason.RUNS, f"The pod is on node {node}{yet}.")
+        kept = "".join(f" {sentence}" for sentence in kept_from_lost_claims(pod))
+        return lost or Headline.of(Reason.RUNS, f"The pod is on node {node}{yet}.{kept}")
     return None
 
 

@@ -32,7 +32,7 @@ from drayman.placement.joint.gangs import Flawed, Incomplete, NoRoom, Starting
 from drayman.placement.nominations import Nominations
 from drayman.placement.state import ClusterState
 from drayman.reasons.reason import Reason
-from drayman.reasons.waiting import costly_selectors, given_back
+from drayman.reasons.waiting import costly_claims, given_back
 from drayman.scheduler.explaining import Explainer, NodeRefusal
 from drayman.scheduler.gangs import GangCycle
 from drayman.scheduler.queue import Queue, QueuedUnit
@@ -44,6 +44,9 @@ PATIENCE_S: Final = 1.0
 """How long a pod may lack something that usually arrives soon before that is reported."""
 LONGEST_ROUND_S: Final = 0.1
 """After which a round ends early, as nothing else on the event loop runs meanwhile. Most rounds are much shorter."""
+SHARE_OF_TIME: Final = 20
+"""A gang that is refused takes no more than such a part of the scheduler's time, however often something happens that may help it."""
+LONGEST_REST_S: Final = 5.0
 MAKING_S: Final = 30.0
 """How long it may take until a claim is created. A controller that is busy creating thousands of them is no reason to warn."""
 
@@ -177,6 +180,9 @@ class Cycle:
         self, entry: QueuedUnit, round_: Round, now: float, decisions: Decisions
     ) -> None:
         gangs = self._gangs
+        if now < entry.rests_until:
+            self._queue.nap(entry, entry.rests_until)
+            return
         outcome = gangs.decide(entry, round_)
         entry.is_unfinished = isinstance(outcome, Unfinished)
         entry.fruitless = entry.fruitless + 1 if entry.is_unfinished else 0
@@ -202,6 +208,8 @@ class Cycle:
                     Refused(entry, None, lambda: text, PATIENCE_S, keeps_turns=is_early)
                 )
             case NoRoom():
+                took = self._clock() - now
+                entry.rests_until = now + min(took * SHARE_OF_TIME, LONGEST_REST_S)
                 gangs.put_to_sleep(entry, outcome, now)
                 explain = partial(self._explain_gang, entry)
                 decisions.refused.append(Refused(entry, None, explain))
@@ -221,7 +229,7 @@ class Cycle:
             case BeingWritten() | Unfinished(rest=None):
                 return None
             case Unfinished():
-                return Refused(entry, why, lambda: str(costly_selectors()), PATIENCE_S)
+                return Refused(entry, why, lambda: str(costly_claims()), PATIENCE_S)
             case PromisedAway(claim, nomination):
                 kept = given_back(claim, nomination.pod)
                 return Refused(entry, why, lambda: str(kept), PATIENCE_S)

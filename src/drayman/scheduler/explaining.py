@@ -29,7 +29,7 @@ from drayman.placement.fit import refused_everywhere, unschedulable_message
 from drayman.placement.placing import NotFound
 from drayman.reasons.headline import Headlines, with_claims_named
 from drayman.reasons.reason import Headline
-from drayman.reasons.waiting import costly_selectors, lacking
+from drayman.reasons.waiting import costly_claims, lacking
 
 MOST_PARTS: Final = 100
 """In how many parts a reason is worked out before it is given up."""
@@ -160,6 +160,6 @@ class NodeRefusal:
 
 def _changed_since(now: Fitting | None) -> str:
     if now is None:
-        return str(costly_selectors())
+        return str(costly_claims())
     node = now.found.node.facts.name
     return f"The cluster has changed since: node {node} would take the pod, which is about to be tried again."

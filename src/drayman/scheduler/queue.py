@@ -49,6 +49,7 @@ class QueuedUnit:
     fruitless: int = 0  # parts of that decision in a row of which nothing could be kept
     ticket: int = -1  # of its position in line, if it is in line
     alarm: float | None = None  # when it is tried again even if nothing happens
+    rests_until: float = 0.0  # it is not tried before
     woken_by_shape: bool = False
 
     @staticmethod
@@ -222,9 +223,17 @@ class Queue:
     ) -> None:
         """The pod was refused for a reason that does not apply to its copies. It is tried again when something happens, or at `until`."""
         self.sleep(entry, (_ALONE, entry.key), Wake.ANYTHING, hint)
-        if until is not None and (entry.alarm is None or until < entry.alarm):
-            entry.alarm = until
-            heapq.heappush(self._alarms, (until, entry.key))
+        if until is not None:
+            self._set_alarm(entry, until)
+
+    def nap(self, entry: QueuedUnit, until: float) -> None:
+        """The unit was tried a moment ago, in vain, and that took long: whatever has happened since, it is not tried again before then."""
+        sleepers = None if entry.shape is None else self._sleeping.get(entry.shape)
+        if sleepers is None:
+            self.sleep_alone(entry, until, entry.hint)
+            return
+        self.sleep(entry, entry.shape, sleepers.interest, entry.hint)
+        self._set_alarm(entry, until)
 
     def wait(self, entry: QueuedUnit) -> None:
         """The pod lacks something of its own, such as a claim. It is tried again when it changes, or by `wake_pods`."""
@@ -317,6 +326,11 @@ class Queue:
             entry.pods.pop(uid, None)
         if entry.ticket < 0:
             self._put_in_line(entry)
+
+    def _set_alarm(self, entry: QueuedUnit, until: float) -> None:
+        if entry.alarm is None or until < entry.alarm:
+            entry.alarm = until
+            heapq.heappush(self._alarms, (until, entry.key))
 
     def _rings(self, due: float, uid: str) -> bool:
         """Whether an alarm is still wanted."""

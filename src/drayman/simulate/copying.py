@@ -1,25 +1,26 @@
 """Copies of what is to be submitted, as if the same files were submitted again under other names.
 
-A copy has pods, claims and groups of its own, and its pods are a gang of their own. Templates, classes and everything else that is only
-looked at are shared.
+A copy has pods, claims and gangs of its own. Templates, classes and everything else that is only looked at are shared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from drayman.api.core import Pod, PodResourceClaim
+from drayman.api.custom_groups import CustomObject
 from drayman.api.meta import ObjectMeta
 from drayman.api.pod_groups import PodGroup
+from drayman.api.resource import ResourceClaim
 from drayman.placement.gangs.dialects import kai, kueue, own, plugin
 from drayman.placement.world import Objects
-from drayman.simulate.expanding import Workload
+from drayman.simulate.expanding import Owner, Workload
 
 T = TypeVar("T", bound=msgspec.Struct)
 _Names = set[tuple[str, str]]
@@ -36,12 +37,11 @@ class Wanted:
         """That many copies, the first one unchanged."""
         if times > 0:
             yield self
-        claims = {_key(claim.metadata) for claim in self.objects.claims}
-        groups = {_key(group.metadata) for group in self.objects.pod_groups}
-        named = _Marks(
-            {_key(group.metadata) for group in self.objects.plugin_pod_groups},
-            {_key(group.metadata) for group in self.objects.kai_pod_groups},
-        )
+        claims, groups = _names(self.objects.claims), _names(self.objects.pod_groups)
+        named = {
+            plugin.LABEL: _names(self.objects.plugin_pod_groups),
+            kai.POD_GROUP: _names(self.objects.kai_pod_groups),
+        }
         for number in range(2, times + 1):
             yield _Copy(number, claims, groups, named).of(self)
 
@@ -50,37 +50,11 @@ def objects_of(copies: Sequence[Wanted]) -> Objects:
     """What joins the cluster with all copies. Beyond the first they bring only claims and groups."""
     if not copies:
         return Objects()
-    return changed(
-        copies[0].objects,
-        claims=tuple(claim for copy in copies for claim in copy.objects.claims),
-        pod_groups=tuple(group for copy in copies for group in copy.objects.pod_groups),
-        plugin_pod_groups=tuple(g for copy in copies for g in copy.objects.plugin_pod_groups),
-        kai_pod_groups=tuple(g for copy in copies for g in copy.objects.kai_pod_groups),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Marks:
-    """Labels and annotations by which pods are in a gang. Where they name an object, it has to be one that is copied too."""
-
-    plugin_groups: _Names
-    kai_groups: _Names
-
-    def renamed(
-        self, given: Mapping[str, str], namespace: str, name: Callable[[str], str]
-    ) -> dict[str, str]:
-        """Labels, or annotations, that name the gang of a copy."""
-        return {
-            key: name(value) if self._is_own(key, (namespace, value)) else value
-            for key, value in given.items()
-        }
-
-    def _is_own(self, key: str, named: tuple[str, str]) -> bool:
-        if key == plugin.LABEL:
-            return named in self.plugin_groups
-        if key == kai.POD_GROUP:
-            return named in self.kai_groups
-        return key in (kueue.NAME, own.NAME)
+    of_their_own: dict[str, Any] = {
+        member: tuple(value for copy in copies for value in getattr(copy.objects, member))
+        for member in ("claims", "pod_groups", "plugin_pod_groups", "kai_pod_groups")
+    }
+    return changed(copies[0].objects, **of_their_own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +64,8 @@ class _Copy:
     number: int
     claims: _Names
     groups: _Names
-    marks: _Marks
+    named: Mapping[str, _Names]
+    """Groups of other schedulers, by the label or annotation that names them."""
 
     def of(self, wanted: Wanted) -> Wanted:
         objects = Objects(
@@ -105,31 +80,53 @@ class _Copy:
         owner, template = workload.owner, self._pod(workload.template)
         if owner is None:
             return Workload(self._renamed(template), copy_of=workload.title)
-        given = {**owner.spec.template}
-        metadata = {**(given.get("metadata") or {})}
-        for name in ("labels", "annotations"):
-            if metadata.get(name):
-                metadata[name] = self._marked(metadata[name], owner.metadata.namespace)
-        spec = replace(owner.spec, template={**given, "metadata": metadata})
-        return Workload(template, self._renamed(replace(owner, spec=spec)), workload.title)
-
-    def _marked(self, given: Mapping[str, str], namespace: str) -> dict[str, str]:
-        return self.marks.renamed(given, namespace, self._name)
+        return Workload(template, self._owner(owner), workload.title)
 
     def _pod(self, pod: Pod) -> Pod:
-        """A pod that uses the claims and the group of the copy."""
+        """A pod that uses the claims of the copy and is in its gang."""
         spec, namespace = pod.spec, pod.metadata.namespace
         entries = tuple(self._entry(entry, namespace) for entry in spec.resource_claims)
         group = spec.scheduling_group
         if group is not None and (namespace, group.pod_group_name) in self.groups:
             group = replace(group, pod_group_name=self._name(group.pod_group_name or ""))
-        metadata = replace(
-            pod.metadata,
-            labels=self._marked(pod.metadata.labels, namespace),
-            annotations=self._marked(pod.metadata.annotations, namespace),
+        return replace(
+            pod,
+            metadata=self._marked(pod.metadata),
+            spec=replace(spec, resource_claims=entries, scheduling_group=group),
         )
-        spec = replace(spec, resource_claims=entries, scheduling_group=group)
-        return replace(pod, metadata=metadata, spec=spec)
+
+    def _marked(self, metadata: ObjectMeta) -> ObjectMeta:
+        """The labels and annotations that name a gang, with the name that it has in the copy."""
+        namespace = metadata.namespace
+        return replace(
+            metadata,
+            labels=self._marks(metadata.labels, namespace),
+            annotations=self._marks(metadata.annotations, namespace),
+        )
+
+    def _owner(self, owner: Owner) -> Owner:
+        """The same on an owner and in its template."""
+        namespace, template = owner.metadata.namespace, owner.spec.template
+        given = template.get("metadata") or {}
+        marked = {
+            each: self._marks(given[each], namespace)
+            for each in ("labels", "annotations")
+            if given.get(each)
+        }
+        spec = replace(owner.spec, template={**template, "metadata": {**given, **marked}})
+        return self._renamed(replace(owner, metadata=self._marked(owner.metadata), spec=spec))
+
+    def _marks(self, given: dict[str, str], namespace: str) -> dict[str, str]:
+        return {
+            mark: self._name(name) if self._is_copied(namespace, mark, name) else name
+            for mark, name in given.items()
+        }
+
+    def _is_copied(self, namespace: str, mark: str, name: str) -> bool:
+        """Whether a label or annotation names a gang that is copied. One without an object consists of its pods, so it is."""
+        if mark in (kueue.NAME, own.NAME):
+            return True
+        return (namespace, name) in self.named.get(mark, ())
 
     def _group(self, group: PodGroup) -> PodGroup:
         entries = tuple(
@@ -144,14 +141,12 @@ class _Copy:
 
     def _renamed(self, value: T) -> T:
         metadata: ObjectMeta = value.metadata  # type: ignore[attr-defined]
-        renamed = replace(
-            metadata, name=self._name(metadata.name), uid=f"{metadata.uid}-{self.number}"
-        )
-        return replace(value, metadata=renamed)
+        own = replace(metadata, name=self._name(metadata.name), uid=f"{metadata.uid}-{self.number}")
+        return replace(value, metadata=own)
 
     def _name(self, name: str) -> str:
         return f"{name}-{self.number}"
 
 
-def _key(metadata: ObjectMeta) -> tuple[str, str]:
-    return metadata.namespace, metadata.name
+def _names(values: Iterable[ResourceClaim | PodGroup | CustomObject]) -> _Names:
+    return {(value.metadata.namespace, value.metadata.name) for value in values}

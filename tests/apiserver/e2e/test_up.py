@@ -159,6 +159,8 @@ def test_a_second_scheduler_for_the_same_pods_that_elects_no_leader_warns(data: 
         assert said(alone, "--scheduler-name", "other") == "stopped\n"
     with running(data / "kubeconfig", "--data-dir", data, "--no-scheduler"):
         assert said(alone) == "stopped\n"
+        said_of_it = drayman("status", "--data-dir", data).stdout
+        assert "scheduler       none in this process: pods wait for another" in said_of_it
 
 
 def test_a_start_that_is_refused_leaves_no_new_directory(data: Path, taken: int) -> None:
@@ -268,6 +270,7 @@ def test_in_the_background_and_back(data: Path) -> None:
         status = json.loads(drayman("status", "-o", "json", *where).stdout)
         assert yaml.safe_load(drayman("status", "-o", "yaml", *where).stdout) == status
         assert (status["running"], status["url"]) == (True, url)
+        assert status["schedulerNames"] == ["default-scheduler", "drayman"]
         assert url in drayman("status", *where).stdout
         config = json.loads(drayman("kubeconfig", *where).stdout)
         assert config["clusters"][0]["cluster"]["server"] == url
@@ -278,7 +281,7 @@ def test_in_the_background_and_back(data: Path) -> None:
     assert ended.returncode == 0
     stopped = f"stopped process {status['pid']}, which served {url}"
     assert ended.stdout.splitlines() == [stopped, f"state kept in {data}"]
-    nothing = f"nothing runs on {data}; start it with: drayman up"
+    nothing = f"nothing runs on {data}; start it with: drayman up --data-dir {data}"
     for command in ("status", "kubeconfig", "down"):
         assert refusal(command, *where) == nothing
     status_now = drayman("status", "-o", "json", *where)
@@ -315,6 +318,27 @@ def test_the_api_alone_has_no_hardware() -> None:
         "--no-controllers serves the API alone, so it cannot be combined with --profile"
         in done.stderr
     )
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--feature-gates", "Unheard=true"), "'Unheard' is not one of WorkloadWithJob"),
+        (
+            ("--feature-gates", "WorkloadWithJob=yes"),
+            "WorkloadWithJob is either true or false, not 'yes'",
+        ),
+        (
+            ("--no-controllers", "--feature-gates", "WorkloadWithJob=true"),
+            "it cannot be combined with --feature-gates",
+        ),
+    ],
+)
+def test_gates_that_cannot_be_switched(options: tuple[str, ...], sentence: str) -> None:
+    """A gate that nothing here has, a value that it cannot have, and one whose controller does not run."""
+    done = drayman("up", "--ephemeral", *options)
+    assert done.returncode == 2
+    assert sentence in done.stderr
 
 
 def test_a_killed_server_does_not_count_as_running(data: Path) -> None:

@@ -114,7 +114,13 @@ def test_a_migration_ends_when_the_definition_changes_again(
     play, definition, widget, paths, monkeypatch
 ):
     """What the next one has converted, the first does not convert back."""
-    monkeypatch.setattr(migration, "Breaks", partial(Breaks, iter(range(10**6)).__next__))
+    may_go_on = asyncio.Event()
+
+    class Waiting(Breaks):
+        async def between(self):
+            await may_go_on.wait()
+
+    monkeypatch.setattr(migration, "Breaks", Waiting)
     converted = []
     as_stored = migration.as_stored
 
@@ -131,8 +137,10 @@ def test_a_migration_ends_when_the_definition_changes_again(
         for replicas in (3, 4):
             await api("PATCH", path, with_default(definition, replicas), MERGE)
             await api("GET", f"{paths[1]}/w0")
+            await asyncio.sleep(0)  # it begins, and takes a break after the first object
+        may_go_on.set()
         await api.server.core.resources.settled()
-        assert converted.count(3) < len(names)
-        assert None not in await replicas_of(api, paths, names)
+        assert (converted.count(3), converted.count(4)) == (1, len(names))
+        assert await replicas_of(api, paths, names) == {4}
 
     play(scenario)

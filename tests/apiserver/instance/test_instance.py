@@ -21,6 +21,7 @@ from drayman.apiserver.instance import Folder, Instance, InstanceError, Options,
 from drayman.apiserver.serving.backend import ServerBackend
 from drayman.cluster.backend import Target
 from drayman.cluster.embedded import Key
+from drayman.cluster.kube.kubeconfig import Kubeconfig
 from drayman.cluster.options import DeleteOptions, GetOptions, WriteOptions
 
 DEFINITIONS = Target("apiextensions.k8s.io", "v1", "customresourcedefinitions")
@@ -98,12 +99,61 @@ async def test_in_memory_no_object_is_written(options: Options) -> None:
 async def test_the_kubeconfig_goes_where_it_is_asked_to(options: Options, tmp_path: Path) -> None:
     """It is for its owner only there too, also in place of a file that everybody could read."""
     path = tmp_path / "config"
-    path.write_text("old")
+    path.write_text("kind: Config")
     path.chmod(0o644)
     async with started(replace(options, kubeconfig=path)) as instance:
         assert instance.kubeconfig == path
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert not options.folder.kubeconfig.exists()
+
+
+async def test_a_kubeconfig_keeps_the_entries_of_others(options: Options, tmp_path: Path) -> None:
+    """Those of other clusters, and those that a user has added for this one; its own are written again, however often it starts."""
+    path = tmp_path / "config"
+    path.write_text(
+        """
+        kind: Config
+        current-context: prod
+        preferences: {colors: true}
+        clusters: [{name: prod, cluster: {server: "https://prod.example.com"}}]
+        users: [{name: me, user: {token: precious}}]
+        contexts:
+        - {name: prod, context: {cluster: prod, user: me}}
+        - {name: mine, context: {cluster: drayman, user: me}}
+        """
+    )
+    for _ in range(2):
+        async with started(replace(options, kubeconfig=path)) as instance:
+            config = Kubeconfig.load([path])
+            assert config.connection().server == instance.url
+            assert config.connection("mine").server == instance.url
+            assert config.connection("prod").server == "https://prod.example.com"
+    written = json.loads(path.read_bytes())
+    assert [len(written[each]) for each in ("clusters", "users", "contexts")] == [2, 2, 3]
+    assert written["preferences"] == {"colors": True}
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("{kind: Pod, metadata: {name: p}}", "kind is 'Pod', not 'Config'"),
+        ("not a kubeconfig", "Expected `object`, got `str`"),
+        ("a: [", "not valid YAML"),
+    ],
+)
+async def test_a_file_that_is_not_a_kubeconfig_is_left_alone(
+    options: Options, tmp_path: Path, content: str, why: str
+) -> None:
+    """It is refused with its name and what to do instead."""
+    path = tmp_path / "config"
+    path.write_text(content)
+    sentence = await refusal(replace(options, kubeconfig=path))
+    assert str(path) in sentence
+    assert why in sentence
+    assert sentence.endswith(
+        "; it was left alone: name another file with --kubeconfig, or move it away"
+    )
+    assert path.read_text() == content
 
 
 async def test_stopping_leaves_nothing_open(options: Options, tmp_path: Path) -> None:

@@ -147,9 +147,16 @@ def test_a_job_finds_its_own_pods() -> None:
             "Workload",
             {
                 "controllerRef": {"apiGroup": "Batch", "name": "a/b"},
-                "podGroupTemplates": [{"name": "a", "schedulingPolicy": {"basic": {}}}],
+                "podGroupTemplates": [
+                    {
+                        "name": "a",
+                        "schedulingPolicy": {"basic": {}},
+                        "priorityClassName": "Not a name",
+                    }
+                ],
             },
             {
+                ("spec.podGroupTemplates[0].priorityClassName", "Invalid"),
                 ("spec.controllerRef.apiGroup", "Invalid"),
                 ("spec.controllerRef.kind", "Required"),
                 ("spec.controllerRef.name", "Invalid"),

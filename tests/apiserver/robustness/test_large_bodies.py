@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from robustness.hostile import (
@@ -25,7 +26,7 @@ from robustness.hostile import (
 from robustness.raw import PATIENCE_S, get, listening, until
 
 from drayman.api.syntax.values import MAX_VALUES
-from drayman.apiserver.kinds.pods.defaults import MOST_CLAIMS, MOST_CONTAINERS
+from drayman.apiserver.kinds.pods.defaults import MOST_CLAIMS, MOST_CONTAINERS, MOST_TERMS
 from drayman.apiserver.protocol.limits import BODY_LIMIT
 
 ROOM = BODY_LIMIT - 1_000
@@ -174,12 +175,19 @@ def test_deep_bodies_do_not_exhaust_the_stack_of_the_thread() -> None:
         ("initContainers", MOST_CONTAINERS),
         ("ephemeralContainers", MOST_CONTAINERS),
         ("resourceClaims", MOST_CLAIMS),
+        ("topologySpreadConstraints", MOST_TERMS),
+        ("affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution", MOST_TERMS),
+        ("affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution", MOST_TERMS),
     ],
 )
 async def test_pods_of_very_many_containers_or_claims_are_refused(name: str, most: int) -> None:
     """Before any of them is filled in; in templates and in patches too."""
     spec = {"containers": [{"name": "c", "image": "i"}]}
-    many = {"spec": {**spec, name: [{}] * (most + 1)}}
+    first, *inner = name.split(".")
+    items: Any = [{}] * (most + 1)
+    for part in reversed(inner):
+        items = {part: items}
+    many = {"spec": {**spec, first: items}}
     pod = {"metadata": {"name": "n"}, **many}
     deployment = {"metadata": {"name": "n"}, "spec": {"template": many}}
     requests = (

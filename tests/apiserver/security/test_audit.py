@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from security.realm import TEAM, realm, rule
+from security.realm import TEAM, TEAM_RBAC, realm, rule
 
 from drayman.apiserver.security.audit import AuditLog
 
@@ -58,6 +59,57 @@ async def test_a_refused_impersonation_names_the_sender_alone(tmp_path: Path) ->
     (line,) = map(json.loads, path.read_text().splitlines())
     assert line["user"]["username"] == "system:anonymous"
     assert "impersonatedUser" not in line
+
+
+async def test_a_refusal_says_what_it_is_about(tmp_path: Path) -> None:
+    """Verb and object in the terms of Kubernetes, as for requests that are carried out, in the log and in the metrics."""
+    path = tmp_path / "audit.log"
+    async with realm() as here:
+        log = AuditLog(path, here.server.metrics.audit_errors)
+        here.server.observers.append(log)
+        role = {"metadata": {"name": "more"}, "rules": [rule("secrets", "get")]}
+        assert (await here.by("jane", "POST", f"{TEAM_RBAC}/roles", role)).status == 403
+        assert (await here.by("jane", "GET", f"{TEAM}/secrets")).status == 403
+        assert (await here.send("GET", f"{TEAM}/secrets/none")).status == 404
+        log.close()
+        metrics = here.server.metrics.answer().body.decode()
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    found = [(line["verb"], line["objectRef"]) for line in lines]
+    assert [(verb, about["resource"], about.get("name")) for verb, about in found] == [
+        ("create", "roles", None),  # refused before its body was read
+        ("list", "secrets", None),
+        ("get", "secrets", "none"),
+    ]
+    assert 'code="403",group="rbac.authorization.k8s.io",resource="roles"' in metrics
+
+
+async def test_a_creation_names_its_object(tmp_path: Path) -> None:
+    """Also one that is refused for what it says; a name that no object can have is left out."""
+    path = tmp_path / "audit.log"
+    async with realm() as here:
+        log = AuditLog(path, here.server.metrics.audit_errors)
+        here.server.observers.append(log)
+        for name, status in (("m", 201), ("m", 409), ("M", 422), ("m" * 1000, 422)):
+            made = await here.send("POST", f"{TEAM}/configmaps", {"metadata": {"name": name}})
+            assert made.status == status
+        log.close()
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["objectRef"].get("name") for line in lines] == ["m", "m", "M", None]
+
+
+async def test_a_request_about_no_resource_has_no_object(tmp_path: Path) -> None:
+    """And its times are those of Kubernetes' audit events: to the microsecond, the arrival first."""
+    path = tmp_path / "audit.log"
+    async with realm() as here:
+        log = AuditLog(path, here.server.metrics.audit_errors)
+        here.server.observers.append(log)
+        await here.send("GET", "/version")
+        log.close()
+    (line,) = map(json.loads, path.read_text().splitlines())
+    assert "objectRef" not in line
+    times = [line["requestReceivedTimestamp"], line["stageTimestamp"]]
+    assert times == sorted(times)
+    assert all(re.fullmatch(r".{10}T.{8}\.\d{6}Z", each) for each in times)
 
 
 @contextmanager

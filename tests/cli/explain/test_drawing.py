@@ -46,7 +46,7 @@ def test_everything_is_told() -> None:
     text = " ".join(drawn(WAITS, 200).split())
     for words in (
         "pod team-a/trainer-0",
-        "pods outside of namespace team-a",
+        "you may not list it: outside of namespace team-a: pods, jobs.batch",
         "all nodes 14",
         "node fit 12 (1 cordoned, 1 too little cpu)",
         "claim gpus, request gpu: 4 wanted",

@@ -271,6 +271,25 @@ def test_a_gang_by_annotation_of_a_job() -> None:
     assert read(on_job, of=pod(owner=job_reference("other"))) is None
 
 
+def test_the_pods_of_a_job_set_are_one_gang() -> None:
+    """Though each is of one of its Jobs. Another JobSet of the same name is another gang."""
+    stated = {"drayman.dev/gang": "2"}
+    labels = {
+        "jobset.sigs.k8s.io/jobset-name": "train",
+        "jobset.sigs.k8s.io/jobset-uid": "first",
+    }
+    members = [
+        pod(name, stated=stated, labels=labels, owner=job_reference(f"train-{name}"))
+        for name in ("leader", "worker")
+    ]
+    gang = gang_in(*members, of=members[0])
+    assert gang.key == GangKey(Dialect.DRAYMAN, "ml", "jobset/train", "first")
+    book = GangBook()
+    for each in members:
+        book.see(each)
+    assert len(book.waiting(gang.key)) == 2
+
+
 def test_a_named_gang() -> None:
     """Pods without a controller, or of several, are joined by a name."""
     stated = {"drayman.dev/gang": "2", "drayman.dev/gang-name": "pair"}

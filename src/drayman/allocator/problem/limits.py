@@ -27,6 +27,12 @@ DEFAULT_MAX_STEPS: Final = 6_000
 """Steps of a whole search. The hardest recorded problem needs some hundred; a perfect packing of 512 devices, which is
 NP-hard, reaches this in about a second."""
 
+STEPS_AT_ONCE: Final = 1_000
+"""Steps of a search where others wait. What takes more is searched for elsewhere."""
+
+WIDTH_AT_ONCE: Final = 64
+"""Devices that a pod asks for, beyond which it is searched for elsewhere: it takes long to begin with, or to say why there are none."""
+
 IMPROVEMENT_STEPS: Final = 1_000
 """Steps that policy `best` may spend on finding something better than the first allocation. Ordinary nodes need some tens."""
 

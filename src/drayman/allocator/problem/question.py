@@ -58,6 +58,7 @@ class Question:
         "pointless",
         "requests",
         "tolerations",
+        "width",
     )
 
     def __init__(self, claims: Sequence[ResourceClaim]) -> None:
@@ -72,6 +73,8 @@ class Question:
         self.compared = tuple([each.name for each in (*self.matches, *self.distincts)])
         wanted = [w for request in self.requests for w in request.alternatives]
         self.tolerations = tuple([w.spec.tolerations for w in wanted])
+        self.width = sum([max(1, w.spec.count) for w in wanted])
+        """How many devices are asked for, in all alternatives together: each step of a search takes longer the more there are."""
 
     def asked_for(self, claims: Sequence[ResourceClaim]) -> Question:
         """The same question for other claims, which must ask for the same in the same order."""
@@ -82,6 +85,7 @@ class Question:
         same.matches, same.distincts = self.matches, self.distincts
         same.requests, same.pointless = self.requests, self.pointless
         same.compared, same.tolerations = self.compared, self.tolerations
+        same.width = self.width
         return same
 
     def _add(self, claim: ResourceClaim, index: int) -> None:

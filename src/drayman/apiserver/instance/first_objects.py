@@ -50,10 +50,11 @@ async def create_standard_class(core: Core) -> None:
     await _create(core, STANDARD_CLASS)
 
 
-async def create_builtin_definitions(core: Core) -> None:
-    """Create those that are missing. Ones that a user installed are not changed."""
+async def create_builtin_definitions(core: Core, only: str = "") -> None:
+    """Create those that are missing, or the one of this name. Ones that a user installed are not changed."""
     for obj in builtin_definitions():
-        await _create(core, obj)
+        if only in ("", obj["metadata"]["name"]):
+            await _create(core, obj)
 
 
 async def create_first_objects(core: Core) -> None:

@@ -16,7 +16,7 @@ from drayman.api.times import timestamp
 from drayman.apiserver.extensions.serving import end_extensions
 from drayman.apiserver.holdings.exclusive import ExclusiveDevices
 from drayman.apiserver.holdings.in_use import ClaimsInUse
-from drayman.apiserver.instance.access import arrange_access
+from drayman.apiserver.instance.access import Access, arrange_access
 from drayman.apiserver.instance.control_plane import ControlPlane, running
 from drayman.apiserver.instance.errors import AddressTakenError, InstanceError
 from drayman.apiserver.instance.first_objects import (
@@ -38,6 +38,8 @@ from drayman.apiserver.serving.http import Listener, RunningServer
 from drayman.apiserver.serving.http import start as listen
 from drayman.apiserver.serving.server import ApiServer
 from drayman.cluster.embedded import Store, StoreError
+from drayman.cluster.errors import ConfigurationError
+from drayman.cluster.kube.entries import read_members
 from drayman.node import Report
 from drayman.reasons.wording import counted
 from drayman.scheduler.tally import Tally
@@ -119,12 +121,8 @@ async def _start(options: Options, end: AsyncExitStack, report: Report | None) -
     http = await _listen(server, options, access.files)
     end.push_async_callback(http.stop)
     path = options.kubeconfig or options.folder.kubeconfig
-    content = kubeconfig(http.url, access.files.authority_pem, access.token)
+    _write_kubeconfig(path, http.url, access)
     started = timestamp(server.core.clock.now())
-    try:
-        write_private(path, content)
-    except OSError as error:
-        raise InstanceError(f"cannot write {path}: {reason(error)}") from error
     end.callback(options.folder.retract)
     record = Record(
         os.getpid(),
@@ -171,6 +169,18 @@ def _open_store(options: Options) -> Store:
         return Store.open(options.folder.store if options.durable else None)
     except (FolderError, StoreError) as error:
         raise InstanceError(str(error)) from error
+
+
+def _write_kubeconfig(path: Path, url: str, access: Access) -> None:
+    """Enter this cluster in a kubeconfig, which may have entries of others. Raises InstanceError."""
+    try:
+        before = read_members(path) if path.exists() else {}
+        write_private(path, kubeconfig(url, access.files.authority_pem, access.token, before))
+    except ConfigurationError as error:
+        text = f"{error}; it was left alone: name another file with --kubeconfig, or move it away"
+        raise InstanceError(text) from error
+    except OSError as error:
+        raise InstanceError(f"cannot write {path}: {reason(error)}") from error
 
 
 def _scheduler_names(parts: ControlPlane | None) -> str:

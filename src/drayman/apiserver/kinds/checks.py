@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from drayman.api.codec import convert
+from drayman.api.integers import parse_count
 from drayman.api.meta import Condition
 from drayman.api.struct import Json
 from drayman.api.validation.field_errors import forbidden, invalid, not_supported, required
@@ -178,7 +179,7 @@ def count_or_percentage(value: Json, path: str) -> Errors:
 
 def at_most_whole(value: Json, path: str) -> Errors:
     """A percentage must not exceed a hundred."""
-    if isinstance(value, str) and _PERCENT.fullmatch(value) and int(value[:-1]) > 100:
+    if isinstance(value, str) and _PERCENT.fullmatch(value) and parse_count(value[:-1]) > 100:
         yield invalid(path, value, "must not be greater than 100%")
 
 

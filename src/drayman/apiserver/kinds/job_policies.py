@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from drayman.api import formats
+from drayman.api.integers import parse_integer
 from drayman.api.struct import Json
 from drayman.api.validation.field_errors import duplicate, invalid, required, too_long, too_many
 from drayman.api.validation.names import domain_prefixed_path, label_key
@@ -198,10 +199,10 @@ def _count_indexes(text: str, completions: int) -> int:
     total, last = 0, -1
     for part in text.split(","):
         first, dash, end = part.partition("-")
-        numbers = [first, end] if dash else [first]
-        if not all(number.isascii() and number.isdigit() for number in numbers):
+        last_text = end if dash else first
+        low, high = parse_integer(first), parse_integer(last_text)
+        if low is None or high is None or not (first.isdigit() and last_text.isdigit()):
             raise ValueError(f'cannot convert string to integer for index: "{part}"')
-        low, high = int(first), int(numbers[-1])
         if high >= completions:
             raise ValueError(f'too large index: "{high}"')
         if low <= last or (dash and high <= low):

@@ -67,6 +67,8 @@ def _group(spec: Object, path: str) -> Errors:
         yield from required_name(text_at(topology, "key"), f"{where}.key", label_key)
     yield from _claims(spec, path)
     yield from one_of(spec.get("disruptionMode"), f"{path}.disruptionMode", _MODES, needed=False)
+    if name := text_at(spec, "priorityClassName"):
+        yield from dns_subdomain(name, f"{path}.priorityClassName")
 
 
 def _claims(spec: Object, path: str) -> Errors:

@@ -43,7 +43,7 @@ class Request:
     """A request as it arrived. `headers` has lower-case names; `path` is percent-decoded, `raw_path` is not.
 
     `user` is the user it acts as, once that is known, and `impersonator` who sent it, if that is another. `constraint` is the
-    verb that allowed this.
+    verb that allowed this. `new_name` is the name of an object that it is to create, once its body is read.
     """
 
     method: str
@@ -55,6 +55,7 @@ class Request:
     user: User = ANONYMOUS
     impersonator: User | None = None
     constraint: str = ""
+    new_name: str = ""
     peer: str = ""
 
     @property

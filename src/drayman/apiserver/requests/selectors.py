@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from drayman.api.formats import label_key_problems, label_value_problems
-from drayman.api.labels import parse_integer
+from drayman.api.integers import parse_integer
 from drayman.api.struct import Json
 from drayman.apiserver.protocol.errors import StatusError, bad_request
+from drayman.apiserver.requests.matching import FieldRule, LabelRules
 from drayman.apiserver.served.resources import ApiResource
 from drayman.apiserver.served.strategy import Object
 
@@ -31,27 +32,6 @@ class LabelRequirement:
     key: str
     operator: str
     values: frozenset[str]
-
-    def matches(self, labels: Labels) -> bool:
-        value = labels.get(self.key)
-        match self.operator:
-            case "in" | "=" | "==":
-                return value is not None and value in self.values
-            case "notin" | "!=":
-                return value is None or value not in self.values
-            case "exists":
-                return value is not None
-            case "!":
-                return value is None
-            case _:
-                return self._compares(value)
-
-    def _compares(self, value: str | None) -> bool:
-        number = None if value is None else parse_integer(value)
-        bound = parse_integer(next(iter(self.values)))
-        if number is None or bound is None:
-            return False
-        return number > bound if self.operator == ">" else number < bound
 
 
 class _Parser:
@@ -174,9 +154,6 @@ class FieldRequirement:
     wanted: bool
     read: Callable[[Object], str]
 
-    def matches(self, obj: Object) -> bool:
-        return (self.read(obj) == self.value) is self.wanted
-
 
 _METADATA_FIELDS: Final[dict[str, Callable[[Object], str]]] = {
     "metadata.name": lambda obj: str(obj["metadata"].get("name", "")),
@@ -224,6 +201,15 @@ class Selector:
 
     labels: tuple[LabelRequirement, ...] = ()
     fields: tuple[FieldRequirement, ...] = ()
+    _label_rules: LabelRules = field(init=False, repr=False, compare=False)
+    _field_rules: tuple[FieldRule, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        rules: dict[str, FieldRule] = {}
+        for each in self.fields:
+            rules.setdefault(each.name, FieldRule(each.read)).add(each.value, is_wanted=each.wanted)
+        object.__setattr__(self, "_label_rules", LabelRules.of(self.labels))
+        object.__setattr__(self, "_field_rules", tuple(rules.values()))
 
     @property
     def is_empty(self) -> bool:
@@ -237,9 +223,7 @@ class Selector:
 
     def matches(self, obj: Object) -> bool:
         labels: Json = obj["metadata"].get("labels") or {}
-        return all(r.matches(labels) for r in self.labels) and all(
-            r.matches(obj) for r in self.fields
-        )
+        return self._label_rules.match(labels) and all(r.matches(obj) for r in self._field_rules)
 
 
 EVERYTHING: Final = Selector()

@@ -6,18 +6,22 @@ import errno
 import json
 import logging
 import os
+from datetime import timedelta
 from pathlib import Path
+from typing import Final
 from uuid import uuid4
 
 from prometheus_client import Counter
 
 from drayman.api.struct import Json
-from drayman.api.times import timestamp
+from drayman.api.times import micro_timestamp
 from drayman.apiserver.protocol.access import Attributes, user_info
 from drayman.apiserver.protocol.environment import SystemClock
 from drayman.apiserver.protocol.exchange import Request
 
 log = logging.getLogger(__name__)
+
+_LONGEST_NAME: Final = 253
 
 
 class AuditLog:
@@ -36,6 +40,7 @@ class AuditLog:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def finished(self, request: Request, attributes: Attributes, code: int, seconds: float) -> None:
+        now = SystemClock().now()
         event = {
             "kind": "Event",
             "apiVersion": "audit.k8s.io/v1",
@@ -48,9 +53,10 @@ class AuditLog:
             **_impersonation(request),
             "sourceIPs": [request.peer],
             "userAgent": request.header("user-agent"),
-            "objectRef": _reference(attributes),
+            **_reference(request, attributes),
             "responseStatus": {"code": code},
-            "stageTimestamp": timestamp(SystemClock().now()),
+            "requestReceivedTimestamp": micro_timestamp(now - timedelta(seconds=seconds)),
+            "stageTimestamp": micro_timestamp(now),
             "annotations": {"drayman.dev/duration": f"{seconds * 1000:.1f}ms"},
         }
         self._append(json.dumps(event, separators=(",", ":")).encode() + b"\n")
@@ -95,13 +101,17 @@ def _impersonation(request: Request) -> dict[str, Json]:
     return impersonated
 
 
-def _reference(attributes: Attributes) -> dict[str, str]:
+def _reference(request: Request, attributes: Attributes) -> dict[str, Json]:
+    """What the request is about; nothing for one that is not about a resource. A new name that is too long for any object is left out."""
+    if not attributes.is_resource_request:
+        return {}
+    new_name = request.new_name
     members = {
         "resource": attributes.resource,
         "namespace": attributes.namespace,
-        "name": attributes.name,
+        "name": attributes.name or (new_name if len(new_name) <= _LONGEST_NAME else ""),
         "apiGroup": attributes.group,
         "apiVersion": attributes.version,
         "subresource": attributes.subresource,
     }
-    return {name: value for name, value in members.items() if value}
+    return {"objectRef": {name: value for name, value in members.items() if value}}

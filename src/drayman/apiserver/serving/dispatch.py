@@ -90,6 +90,8 @@ async def _read_body(call: Call, request: Request) -> None:
     if call.subresource is None or request.body or not call.kind.kind.endswith("Options"):
         call.size = len(request.body)
         call.body = await bodies.read_object(call, request, strict=call.write.field_validation)
+        if not call.name:
+            request.new_name = (call.body.get("metadata") or {}).get("name") or ""
 
 
 async def _read_patch(call: Call, request: Request) -> None:

@@ -97,6 +97,7 @@ async def start(server: ApiServer, listener: Listener) -> RunningServer:
         keepalive_timeout=KEEP_ALIVE_S,
         max_line_size=HEADER_LIMIT,
         max_field_size=HEADER_LIMIT,
+        auto_decompress=False,  # Kubernetes takes bodies as they are, and a small one could become very large
     )
     runner = web.ServerRunner(watched, shutdown_timeout=SHUTDOWN_S)
     await runner.setup()

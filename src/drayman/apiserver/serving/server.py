@@ -30,7 +30,7 @@ from drayman.apiserver.protocol.limits import ServerLimits, check_timeout
 from drayman.apiserver.protocol.negotiation import View, negotiate
 from drayman.apiserver.requests.beside import ON_BEHALF_OF
 from drayman.apiserver.requests.rights import attributes_of
-from drayman.apiserver.requests.routing import PageNotFound, find_route, split_group_version
+from drayman.apiserver.requests.routing import PageNotFound, Route, find_route, split_group_version
 from drayman.apiserver.security.impersonation import Impersonation
 from drayman.apiserver.served.encoding import encode_pretty
 from drayman.apiserver.serving.dispatch import call_of, perform, view_of, with_warnings
@@ -91,11 +91,14 @@ class ApiServer:
             await self._authenticate(request)
             if not self.pace.may_begin():  # Also for refusals, which take as long as other answers.
                 await self.pace.wait(request.user.name)
+            check_timeout(request.query)
+            # Before anything can refuse it, so that refusals are recorded with what they are about.
+            route = self._route(request)
+            if route is not None:
+                attributes = attributes_of(route, request.query)
             with self._counted(request):
-                check_timeout(request.query)
-                place = self._place(request)
-                if place is not None:
-                    attributes, response = await self._handle_resource(request, *place)
+                if route is not None:
+                    response = await self._handle_resource(request, route, attributes)
                 else:
                     response = await self._handle_path(request, attributes)
                 if not isinstance(response, StreamingResponse):
@@ -143,9 +146,8 @@ class ApiServer:
         attributes = Attributes(request.method.lower(), path=request.path)
         try:
             await self._authenticate(request)
-            place = self._place(request)
-            if place is not None:
-                route = find_route(self.core.resources, request, *place)
+            route = self._route(request)
+            if route is not None:
                 attributes = attributes_of(route, request.query)
             self.authorize(request, attributes)
             if otherwise is None:
@@ -158,17 +160,16 @@ class ApiServer:
         self.finish(request, attributes, response.status, started)
         return response
 
-    def _place(self, request: Request) -> tuple[str, str, list[str]] | None:
-        """Group, version and the rest of the path of a request to a resource; None for any other request."""
+    def _route(self, request: Request) -> Route | None:
+        """The route of a request to a resource; None for any other request. Raises StatusError 400, 404 or 405."""
         place = split_group_version(request.path)
-        is_served = place is not None and any(place[2]) and self.core.resources.serves(*place[:2])
-        return place if is_served else None
+        if place is None or not any(place[2]) or not self.core.resources.serves(*place[:2]):
+            return None
+        return find_route(self.core.resources, request, *place)
 
     async def _handle_resource(
-        self, request: Request, group: str, version: str, segments: list[str]
-    ) -> tuple[Attributes, Answer]:
-        route = find_route(self.core.resources, request, group, version, segments)
-        attributes = attributes_of(route, request.query)
+        self, request: Request, route: Route, attributes: Attributes
+    ) -> Answer:
         self.authorize(request, attributes)
         if route.verb == "watch":
             self.limits.check_watches(request.sender)
@@ -179,7 +180,7 @@ class ApiServer:
             response = await perform(call, request, view)
         except StatusError as error:
             response = answer_error(error, replace(view, shape="object"))
-        return attributes, with_warnings(call, response)
+        return with_warnings(call, response)
 
     async def _streamed(
         self, source: AsyncIterator[bytes], request: Request, attributes: Attributes, started: float

@@ -14,6 +14,7 @@ from drayman.apiserver.served.acting import Part
 from drayman.apiserver.served.resources import Resources
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.admission import Admission
+from drayman.cluster.breaks import Turnstile
 from drayman.cluster.embedded.model import Key, Operation, Put, Stored
 from drayman.cluster.embedded.watching import Subscription
 
@@ -80,6 +81,8 @@ class Core:
     """Which parts of a cluster run in the server's process; empty if other processes run them."""
     lines: WeakValueDictionary[Key, asyncio.Lock] = field(default_factory=WeakValueDictionary)
     """Where the large writes of an object wait for each other."""
+    selecting: Turnstile = field(default_factory=Turnstile)
+    """Where requests wait for each other that match many objects with a selector."""
     objects: StoredObjects = field(init=False)
 
     def __post_init__(self) -> None:

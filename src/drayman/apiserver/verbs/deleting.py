@@ -44,7 +44,7 @@ async def delete(call: Call) -> Result:
 
 async def delete_collection(call: Call) -> list[Stored]:
     """Delete every selected object of a collection. Returns them as they were."""
-    selected = select(
+    selected = await select(
         call, call.core.store.list(call.resource.storage_name, call.namespace or None)
     )
     if call.resource.delete_handler is not None:

@@ -129,6 +129,7 @@ def version_of(metadata: Object) -> int:
     text = metadata.get("resourceVersion", "")
     if text == "":
         return 0
-    if text.isascii() and text.isdigit() and int(text) < 2**64:
-        return int(text)
+    digits = text.lstrip("0") or text[:1]
+    if digits.isascii() and digits.isdigit() and len(digits) <= 20 and int(digits) < 2**64:
+        return int(digits)
     raise internal(f'strconv.ParseUint: parsing "{text}": invalid syntax')

@@ -20,6 +20,7 @@ from drayman.apiserver.protocol.options import parse_version, version_syntax
 from drayman.apiserver.protocol.paging import CURRENT, Position, decode_token, encode_token
 from drayman.apiserver.requests.calls import Call, Result
 from drayman.apiserver.requests.selectors import EVERYTHING, Selector, parse_fields, parse_labels
+from drayman.cluster.breaks import Breaks
 from drayman.cluster.embedded.errors import TooOldError
 from drayman.cluster.embedded.model import Stored
 
@@ -61,15 +62,24 @@ def selector_of(call: Call) -> Selector:
     return Selector(labels, parse_fields(options.field_selector, call.resource, call.version))
 
 
-def select(call: Call, items: Sequence[Stored]) -> Sequence[Stored]:
-    """The items that a call selects."""
+async def select(call: Call, items: Sequence[Stored]) -> Sequence[Stored]:
+    """The items that a call selects. Where there are many, others are served in between."""
     selector = selector_of(call)
     if selector.is_empty:
         return items
+    await call.core.selecting.enter()
+    breaks, found = Breaks(turnstile=call.core.selecting), []
+    for stored in with_name(selector, items):
+        await breaks.between()
+        if selector.matches(stored.value):
+            found.append(stored)
+    return found
+
+
+def with_name(selector: Selector, items: Sequence[Stored]) -> Sequence[Stored]:
+    """Without the items that a selector by name excludes. That needs no look into them."""
     name = selector.only_name
-    if name is not None:
-        items = [stored for stored in items if stored.key.name == name]
-    return [stored for stored in items if selector.matches(stored.value)]
+    return items if name is None else [stored for stored in items if stored.key.name == name]
 
 
 async def list_objects(call: Call) -> StoredPage:
@@ -80,13 +90,13 @@ async def list_objects(call: Call) -> StoredPage:
         await wait_for(call, wanted)
     at = position.revision if position is not None else wanted if exact else None
     items, revision = _items(call, at, position)
-    items = select(call, items)
+    items = await select(call, items)
     if position is not None:
         items = _behind(items, position)
     # From the cache, the real server ignores the limit: it has everything at hand anyway.
     limit = 0 if call.selection.resource_version == "0" else call.selection.limit
     page = _page(call, items, revision, limit)
-    if page.continue_token and position is None:
+    if page.continue_token and position is None and revision == call.core.store.revision:
         call.core.store.remember_list(call.resource.storage_name, call.namespace or None)
     return page
 

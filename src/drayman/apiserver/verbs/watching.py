@@ -19,7 +19,8 @@ from drayman.apiserver.requests.calls import Call
 from drayman.apiserver.requests.selectors import Selector
 from drayman.apiserver.served.encoding import stored_form
 from drayman.apiserver.served.strategy import Object
-from drayman.apiserver.verbs.reading import select, selector_of
+from drayman.apiserver.verbs.reading import selector_of, with_name
+from drayman.cluster.breaks import Breaks
 from drayman.cluster.embedded.errors import TooOldError
 from drayman.cluster.embedded.model import Event, EventType, Stored
 from drayman.cluster.embedded.watching import Subscription
@@ -53,6 +54,7 @@ class Watch:
     call: Call
     selector: Selector
     initial: Sequence[Stored]
+    """What there is when it begins, whether or not it is selected."""
     since: int
     asked: int
     """The version the client named, 0 for none."""
@@ -81,7 +83,20 @@ class Watch:
         return self.call.core.store.watch(resource, namespace, since=self.since)
 
     async def _initial(self) -> AsyncGenerator[list[WatchEvent], None]:
-        for part in _parts(WatchEvent("ADDED", stored) for stored in self.initial):
+        if not self.selector.is_empty:
+            await self.call.core.selecting.enter()
+        breaks = Breaks(turnstile=self.call.core.selecting)
+        part: list[WatchEvent] = []
+        size = 0
+        for stored in self.initial:
+            await breaks.between()
+            if self.selector.is_empty or self.selector.matches(stored.value):
+                part.append(WatchEvent("ADDED", stored))
+                size += len(stored.data)
+            if len(part) >= LARGEST_BATCH or size >= LARGEST_BATCH_BYTES:
+                yield part
+                part, size = [], 0
+        if part:
             yield part
         self.initial = ()
         if self.call.selection.send_initial_events and self.call.selection.allow_bookmarks:
@@ -162,7 +177,7 @@ def start_watch(call: Call) -> Watch:
         version == 0 if options.send_initial_events is None else options.send_initial_events
     )
     since = store.revision if wants_state or version == 0 else version
-    initial = select(call, store.list(resource, namespace)) if wants_state else ()
+    initial = with_name(selector, store.list(resource, namespace)) if wants_state else ()
     return Watch(call, selector, initial, since, version)
 
 

@@ -7,11 +7,13 @@ import signal
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final
+from shlex import quote
+from typing import Any, Final
 
 import click
 
 from drayman.apiserver.instance.folder import Folder, Record, is_alive
+from drayman.cli.cluster.health import problem
 from drayman.cli.connecting import Where
 from drayman.cli.errors import UserError, in_options
 from drayman.cli.options import SECONDS, data_dir_option
@@ -25,7 +27,8 @@ _POLL_S: Final = 0.05
 def _running(folder: Folder) -> Record:
     record = folder.running()
     if record is None:
-        raise UserError(f"nothing runs on {folder.path}; start it with: drayman up")
+        where = "" if folder == folder_of(None) else f" --data-dir {quote(str(folder.path))}"
+        raise UserError(f"nothing runs on {folder.path}; start it with: drayman up{where}")
     return record
 
 
@@ -65,12 +68,13 @@ def down(data_dir: Path | None, timeout: float) -> None:
 @data_dir_option
 @click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text")
 def status(data_dir: Path | None, output: str) -> None:
-    """Say whether a cluster runs on a data directory, and where. Exit status 1 if none does."""
+    """Say whether a cluster runs on a data directory, where, and whether it is well. Exit status 1 if none does."""
     folder = folder_of(data_dir)
     record = folder.running()
+    wrong = "" if record is None else _wrong(folder, record)
     if output != "text":
-        found = asdict(record) if record is not None else {}
-        print_data({"running": record is not None, "dataDir": str(folder.path), **found}, output)
+        data = {"running": record is not None, "dataDir": str(folder.path)}
+        print_data({**data, **(_data(record, wrong) if record is not None else {})}, output)
         raise SystemExit(0 if record is not None else 1)
     record = _running(folder)
     to_stdout(f"cluster         {EMBEDDED} ({record.url})")
@@ -79,8 +83,18 @@ def status(data_dir: Path | None, output: str) -> None:
     to_stdout(f"kubeconfig      {record.kubeconfig}")
     if record.scheduler:
         to_stdout(f"scheduler       {record.scheduler}")
-    to_stdout(f"ready           {'yes' if record.ready else f'not yet: {record.progress}'}")
+    elif not record.scheduler_names:
+        to_stdout("scheduler       none in this process: pods wait for another")
+    to_stdout(f"ready           {wrong or 'yes'}")
     _note_other_cluster(record)
+
+
+def _wrong(folder: Folder, record: Record) -> str:
+    """Why the cluster is not ready; empty if it is."""
+    if not record.ready:
+        return f"not yet: {record.progress}"
+    found = problem(record.url, folder.certificates / "ca.crt")
+    return f"no: {found}" if found else ""
 
 
 def _note_other_cluster(record: Record) -> None:
@@ -111,3 +125,9 @@ def kubeconfig(data_dir: Path | None, only_path: bool) -> None:
         print_verbatim(Path(record.kubeconfig).read_text(), nl=False)
     except OSError as error:
         raise UserError(f"{record.kubeconfig}: {error.strerror}") from error
+
+
+def _data(record: Record, wrong: str) -> dict[str, Any]:
+    data = asdict(record) | {"ready": not wrong, "problem": wrong.partition(": ")[2]}
+    names = data.pop("scheduler_names")
+    return {**data, "schedulerNames": names.split(",") if names else []}

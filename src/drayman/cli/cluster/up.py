@@ -22,7 +22,7 @@ from drayman.cli.cluster.live import is_wanted, show
 from drayman.cli.completing import profile_names
 from drayman.cli.errors import UserError, reason
 from drayman.cli.options import data_dir_option, waiting_options
-from drayman.cli.output import say, to_stdout
+from drayman.cli.output import date_log_lines, say, to_stdout
 from drayman.cli.progress import gauged
 from drayman.questions.which_cluster import folder_of
 
@@ -80,7 +80,7 @@ def _switched_on(_context: click.Context, _option: click.Parameter, text: str) -
     "kubeconfig_path",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Where to write the kubeconfig. Default: kubeconfig in the data directory.",
+    help="Where to write the kubeconfig; other entries of an existing file are kept. Default: kubeconfig in the data directory.",
 )
 @click.option(
     "--expose",
@@ -169,6 +169,7 @@ def up(
     if detach:
         _detach(folder_of(data_dir), ephemeral)
         return
+    date_log_lines()
     with ExitStack() as stack:
         folder = folder_of(data_dir)
         if not ephemeral:

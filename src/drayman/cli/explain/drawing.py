@@ -22,6 +22,7 @@ from drayman.cli.explain.layout import (
 )
 from drayman.cli.explain.tables import alternatives, funnels, gang, holders
 from drayman.explain.answer import Explanation, Miss, Remedy, Spelling, Value
+from drayman.explain.hidden import OUTSIDE
 from drayman.reasons.reason import Headline, Outlook
 from drayman.reasons.wording import counted
 
@@ -98,8 +99,17 @@ def _subject(explanation: Explanation) -> str:
 
 
 def unseen(what: tuple[str, ...]) -> RenderableType:
-    """What the answer does not take into account."""
-    return prose(("Not taken into account, because you may not list it: ", "bold"), "; ".join(what))
+    """What the answer does not take into account: of the whole cluster, and of all namespaces but one."""
+    entirely: list[str] = []
+    outside: dict[str, list[str]] = {}
+    for each in what:
+        name, partly, namespace = each.partition(OUTSIDE)
+        (outside.setdefault(namespace, []) if partly else entirely).append(name)
+    parts = [", ".join(entirely)] if entirely else []
+    parts += [f"{OUTSIDE.strip()} {place}: {', '.join(names)}" for place, names in outside.items()]
+    return prose(
+        ("Not taken into account, because you may not list it: ", "bold"), "; ".join(parts)
+    )
 
 
 def _grounds(explanation: Explanation, now: float, width: int) -> Iterator[RenderableType]:

@@ -95,6 +95,20 @@ class KubeconfigFile(_Entry, frozen=True, kw_only=True):
 
 def read_file(path: Path) -> KubeconfigFile:
     """One file. Raises ConfigurationError, also where it does not exist."""
+    return _parsed(path, _read(path))
+
+
+def read_members(path: Path) -> dict[str, Json]:
+    """One file with everything that stands in it, as far as it is a kubeconfig. Raises ConfigurationError, also where it does not exist."""
+    value = _read(path)
+    _parsed(path, value)
+    assert isinstance(value, dict)
+    if value.get("kind", "Config") != "Config":
+        raise ConfigurationError(f"kubeconfig {path}: kind is {value['kind']!r}, not 'Config'")
+    return value
+
+
+def _read(path: Path) -> Json:
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -106,8 +120,12 @@ def read_file(path: Path) -> KubeconfigFile:
         line, problem = syntax_problem(content.decode(errors="replace"), error)
         where = f"{path}:{line}" if line else str(path)
         raise ConfigurationError(f"kubeconfig {where}: {problem}") from error
+    return _without_nulls(value if value is not None else {})
+
+
+def _parsed(path: Path, value: Json) -> KubeconfigFile:
     try:
-        return msgspec.convert(_without_nulls(value if value is not None else {}), KubeconfigFile)
+        return msgspec.convert(value, KubeconfigFile)
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"kubeconfig {path}: {error}") from error
 

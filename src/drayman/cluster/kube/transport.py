@@ -255,6 +255,8 @@ class Transport:
             why = f"no answer within {self._patience(error):g} s"
             return SilentError(f"{what}: {why}", why=why)
         why = str(error) or type(error).__name__
+        if isinstance(error, aiohttp.ClientPayloadError):
+            why = "the connection ended in the middle of the answer"
         return UnreachableError(f"{what}: {why}", outcome_unknown=True, why=why)
 
     def _patience(self, error: TimeoutError) -> float:

@@ -7,6 +7,7 @@ from typing import Final
 from drayman.controllers.workloads.daemon_sets import DaemonSetController
 from drayman.controllers.workloads.deployments import DeploymentController
 from drayman.controllers.workloads.disruption import DisruptionController
+from drayman.controllers.workloads.jobs import JobController
 from drayman.controllers.workloads.protection import (
     PodGroupProtectionController,
     VolumeClaimProtectionController,
@@ -17,6 +18,7 @@ from drayman.controllers.workloads.service_accounts import ServiceAccountControl
 from drayman.controllers.workloads.stateful_sets import StatefulSetController
 
 CONTROLLERS: Final = (
+    JobController,
     ReplicaSetController,
     ReplicationManager,
     DeploymentController,
@@ -28,4 +30,4 @@ CONTROLLERS: Final = (
     VolumeProtectionController,
     PodGroupProtectionController,
 )
-"""All but that of Jobs, which has features; each is made with a client and informers."""
+"""All of them; each is made with a client and informers."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from drayman.api.core import Taint, Toleration
-from drayman.api.labels import parse_integer
+from drayman.api.integers import parse_integer
 from drayman.api.node_taints import UNSCHEDULABLE
 
 UNSCHEDULABLE_TAINT: Final = Taint(key=UNSCHEDULABLE, effect="NoSchedule")

@@ -100,7 +100,7 @@ def _stated(pod: Pod, statements: Statements) -> Reading | None:
         return _reading(pod, key, statements)
     if owner is None or not any(statements.text(name) for name in kai.STATING):
         return None  # KAI's annotations mean nothing without an owner
-    return _reading(pod, own.owned(Dialect.KAI, pod.metadata.namespace, owner), statements)
+    return _reading(pod, own.owned(Dialect.KAI, pod, owner), statements)
 
 
 def _reading(pod: Pod, key: GangKey, statements: Statements) -> Reading:

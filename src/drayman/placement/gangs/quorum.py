@@ -41,7 +41,7 @@ def _below(gang: Gang, members: Mapping[str, int]) -> Has:
         sums[each.name] = sums.get(each.name, 0) + members.get(each.name, 0)
         if each.parent:
             sums[each.parent] = sums.get(each.parent, 0) + sums[each.name]
-    # A gang whose subgroups only have wishes counts everybody; those that state quorums take members of their own.
+    # A gang whose subgroups only have wishes counts all of its members; subgroups that state quorums count only their own.
     are_strict = any(each.least is not None for each in gang.subgroups)
     outermost = sum(sums[each.name] for each in gang.subgroups if not each.parent)
     sums[""] = outermost if are_strict else sum(members.values())

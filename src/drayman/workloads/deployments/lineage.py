@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from drayman.api import codec
+from drayman.api.integers import parse_integer
 from drayman.api.struct import Json
 from drayman.api.workloads import Deployment, ReplicaSet
 from drayman.workloads.deployments.sizes import DESIRED, MOST, limits_of
@@ -42,7 +43,7 @@ def by_age(sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
 
 def revision_of(replica_set: ReplicaSet) -> int:
     text = replica_set.metadata.annotations.get(REVISION, "")
-    return int(text) if text.isdecimal() else 0
+    return parse_integer(text) or 0
 
 
 def next_revision(old: Iterable[ReplicaSet]) -> int:

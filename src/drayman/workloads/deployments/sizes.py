@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from drayman.api.integers import parse_integer
 from drayman.api.workloads import Deployment, ReplicaSet
 from drayman.workloads import shares
 
@@ -109,7 +110,7 @@ def _share(deployment: Deployment, replica_set: ReplicaSet) -> int:
     if not wanted:
         return -size
     text = replica_set.metadata.annotations.get(MOST, "")
-    before = (int(text) if text.isdecimal() else 0) or deployment.status.replicas
+    before = max(0, parse_integer(text) or 0) or deployment.status.replicas
     if not before:
         return 0
     # Halves are rounded up.

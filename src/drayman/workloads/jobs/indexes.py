@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from drayman.api.integers import parse_integer
+
 Interval = tuple[int, int]
 """The first and the last index."""
 
@@ -22,9 +24,10 @@ class IndexSet:
         """Reads the text form. Indexes past the completions are left out, and so is what is not an interval."""
         found = []
         for part in text.split(",") if text else ():
-            first, _, last = part.partition("-")
-            if first.isdecimal() and (last or first).isdecimal():
-                found.append((int(first), min(int(last or first), completions - 1)))
+            begin, _, end = part.partition("-")
+            first, last = parse_integer(begin), parse_integer(end or begin)
+            if first is not None and last is not None:
+                found.append((first, min(last, completions - 1)))
         return cls.joined(interval for interval in found if interval[0] < completions)
 
     @classmethod

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from drayman.api.core import Pod
+from drayman.api.integers import parse_integer
 from drayman.api.jobs import Job
 from drayman.api.struct import Json
 from drayman.workloads.jobs.groups import stated_for_pods
@@ -36,16 +37,12 @@ def is_tracked(pod: Pod) -> bool:
 
 def index_of(pod: Pod, completions: int) -> int | None:
     """The completion index of a pod; None where it has none that the job could use."""
-    text = pod.metadata.annotations.get(INDEX, "")
-    if not text.isdecimal():
-        return None
-    index = int(text)
-    return index if index < completions else None
+    index = parse_integer(pod.metadata.annotations.get(INDEX, ""))
+    return index if index is not None and 0 <= index < completions else None
 
 
 def count_in(pod: Pod, annotation: str) -> int:
-    text = pod.metadata.annotations.get(annotation, "")
-    return int(text) if text.isdecimal() else 0
+    return max(0, parse_integer(pod.metadata.annotations.get(annotation, "")) or 0)
 
 
 def pod_of(job: Job, seed: Seed) -> dict[str, Json]:

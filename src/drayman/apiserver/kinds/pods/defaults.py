@@ -22,7 +22,18 @@ MOST_CLAIMS: Final = 256
 MOST_CONTAINERS: Final = 1_000
 """In one list. Each gets so many fields filled in, checked and recorded as owned that fifty thousand, which fit into a small body,
 would block all other requests for seconds."""
-_MOST: Final = {**dict.fromkeys(CONTAINER_LISTS, MOST_CONTAINERS), "resourceClaims": MOST_CLAIMS}
+MOST_TERMS: Final = 256
+"""In one list of terms about other pods. While the pod runs, each of them counts for every pod that is to be placed."""
+_MOST: Final[dict[tuple[str, ...], int]] = {
+    **{(name,): MOST_CONTAINERS for name in CONTAINER_LISTS},
+    ("resourceClaims",): MOST_CLAIMS,
+    ("topologySpreadConstraints",): MOST_TERMS,
+    **{
+        ("affinity", name, f"{strength}DuringSchedulingIgnoredDuringExecution"): MOST_TERMS
+        for name in ("podAffinity", "podAntiAffinity")
+        for strength in ("required", "preferred")
+    },
+}
 DEFAULT_MODE: Final = 0o644
 TOKEN_SECONDS: Final = 3600
 PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
@@ -85,9 +96,10 @@ def default_pod_spec(spec: Object) -> None:
 
 
 def _bound_lists(spec: Object) -> None:
-    for name, most in _MOST.items():
-        count = len(items_at(spec, name))
+    for path, most in _MOST.items():
+        count = len(items_at(spec, *path))
         if count > most:
+            name = ".".join(path)
             raise bad_request(f"{name} has {count} items, and no pod has more than {most}")
 
 

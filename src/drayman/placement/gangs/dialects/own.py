@@ -1,6 +1,7 @@
 """Gangs by annotation: `drayman.dev/gang: "8"` on pods, on their template, or on the Job that makes them.
 
-The gang consists of the pods of one controller. Pods without a controller, or of several, are joined by `drayman.dev/gang-name`.
+The gang consists of the pods of one controller. The Jobs of a JobSet are parts of it, so their pods are one gang. Pods without a
+controller, or of several, are joined by `drayman.dev/gang-name`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ TIMEOUT: Final = "drayman.dev/gang-timeout"
 STATING: Final = frozenset({LEAST, levels.REQUIRED, levels.PREFERRED, levels.SLICE_SIZE})
 """Annotations of a pod or its owner that make a gang. With levels alone, each pod starts when it can."""
 STATED: Final = STATING | {NAME, TIMEOUT, levels.SLICE_LEVEL}
+_JOB_SET: Final = "jobset.sigs.k8s.io/jobset-name"
+_JOB_SET_UID: Final = "jobset.sigs.k8s.io/jobset-uid"
 _SOURCES: Final = {
     "least": LEAST,
     "timeout_s": TIMEOUT,
@@ -34,11 +37,16 @@ def key_of(pod: Pod, owner: OwnerReference | None, statements: Statements) -> Ga
     namespace, name = pod.metadata.namespace, statements.text(NAME)
     if name:
         return GangKey(Dialect.DRAYMAN, namespace, name)
-    return None if owner is None else owned(Dialect.DRAYMAN, namespace, owner)
+    return None if owner is None else owned(Dialect.DRAYMAN, pod, owner)
 
 
-def owned(dialect: Dialect, namespace: str, owner: OwnerReference) -> GangKey:
+def owned(dialect: Dialect, pod: Pod, owner: OwnerReference) -> GangKey:
     """The gang of an owner's pods."""
+    namespace, labels = pod.metadata.namespace, pod.metadata.labels
+    job_set = labels.get(_JOB_SET) if owner.kind == "Job" else None
+    if job_set:
+        name = f"jobset/{job_set}"
+        return GangKey(dialect, namespace, name, labels.get(_JOB_SET_UID) or name)
     return GangKey(dialect, namespace, f"{owner.kind.lower()}/{owner.name}", owner.uid)
 
 
