@@ -74,7 +74,24 @@ OLD_GROUP = {
     "spec": {"minMember": 2},
 }
 QUOTA = {"metadata": {"name": "x"}, "spec": {"hard": {"pods": "1"}}}
-ONE_BY_ONE = "its pods are placed one by one"
+KAI_GROUPS = "/apis/scheduling.run.ai/v2alpha2/namespaces/default/podgroups"
+KAI_TOPOLOGIES = "/apis/kai.scheduler/v1alpha1/topologies"
+KAI_TOPOLOGY = {
+    "apiVersion": "kai.scheduler/v1alpha1",
+    "kind": "Topology",
+    "metadata": {"name": "x"},
+    "spec": {"levels": [{"nodeLabel": "kubernetes.io/hostname"}]},
+}
+
+
+def kai_group(**spec: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "scheduling.run.ai/v2alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "x"},
+        "spec": {"minMember": 2, **spec},
+    }
+
 
 CASES: dict[str, tuple[str, dict[str, Any], frozenset[Part], str]] = {
     "a cron job": (CRON_JOBS, cron_job(), EVERYTHING, "it starts no Jobs"),
@@ -83,10 +100,13 @@ CASES: dict[str, tuple[str, dict[str, Any], frozenset[Part], str]] = {
     "a quota": (f"{NAMESPACE}/resourcequotas", QUOTA, EVERYTHING, "it limits nothing"),
     "a service": (f"{NAMESPACE}/services", SERVICE, EVERYTHING, "it gets no EndpointSlices"),
     "a service beside other controllers": (f"{NAMESPACE}/services", SERVICE, NOTHING, ""),
-    "a gang": (GROUPS, group({"gang": {"minCount": 2}}), EVERYTHING, ONE_BY_ONE),
-    "a gang beside another scheduler": (GROUPS, group({"gang": {"minCount": 2}}), NO_SCHEDULER, ""),
+    "a gang": (GROUPS, group({"gang": {"minCount": 2}}), EVERYTHING, ""),
     "a group that is no gang": (GROUPS, group({"basic": {}}), EVERYTHING, ""),
-    "a group of the scheduler plugins": (OLD_GROUPS, OLD_GROUP, EVERYTHING, ONE_BY_ONE),
+    "a group of the scheduler plugins": (OLD_GROUPS, OLD_GROUP, EVERYTHING, ""),
+    "a group of the KAI Scheduler": (KAI_GROUPS, kai_group(), EVERYTHING, ""),
+    "such a group with a queue": (KAI_GROUPS, kai_group(queue="ml"), EVERYTHING, "its queue is not read"),
+    "such a group beside another scheduler": (KAI_GROUPS, kai_group(queue="ml"), NO_SCHEDULER, ""),
+    "a topology of the KAI Scheduler": (KAI_TOPOLOGIES, KAI_TOPOLOGY, EVERYTHING, ""),
     "something of Kueue": (QUEUES, QUEUE, EVERYTHING, "unless Kueue runs beside"),
     "data": (f"{NAMESPACE}/configmaps", {"metadata": {"name": "x"}}, EVERYTHING, ""),
     "what is acted on": (f"{NAMESPACE}/serviceaccounts", {"metadata": {"name": "x"}}, EVERYTHING, ""),

@@ -28,6 +28,7 @@ _FIELDS = {
     "ResourceClaim": "claims",
     "ResourceClaimTemplate": "templates",
     "ResourceSlice": "slices",
+    "PodGroup": "pod_groups",
 }
 
 

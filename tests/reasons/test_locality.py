@@ -37,7 +37,7 @@ SENTENCES: dict[str, tuple[Rooms, Request, str]] = {
         Request((4,), RACK),
         "Rack z/r1 holds 3 of 4, rack z/r2 holds 2 of 4, rack z/r3 holds 2 of 4, 2 more hold 1 of 4 or less.",
     ),
-    "the whole cluster": (racks([3]), Request((4,)), "The cluster holds 3 of 4."),
+    "the whole cluster": (racks([3]), Request((4,)), "The cluster holds 3 of 4 pods."),
     "no node has the label": (
         rooms_of({"n": (("z", ""), 9)}),
         Request((1,), RACK),

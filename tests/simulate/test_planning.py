@@ -17,7 +17,8 @@ from drayman.reasons.reason import Headline, Reason
 from drayman.simulate.copying import Wanted, objects_of
 from drayman.simulate.expanding import Workload
 from drayman.simulate.plan_report import PlannedPod
-from drayman.simulate.plan_steps import STEPS, PlanContext, Turn
+from drayman.simulate.plan_steps import STEPS, PlanContext
+from drayman.simulate.plan_turn import Turn
 from drayman.simulate.planning import Planning, plan
 from placement.fit.storage import claim as volume_claim
 from placement.fit.storage import storage_class, volume

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from drayman.api.struct import ApiStruct
+from drayman.reasons.locality import DomainShort
 from drayman.reasons.reason import Headline
+from drayman.reasons.wording import and_list, counted
 
 
 class Step(ApiStruct):
@@ -176,6 +178,50 @@ class DeviceCount(ApiStruct):
     """As `drayman top devices` has them."""
 
 
+class GangMember(ApiStruct):
+    """A pod of a gang."""
+
+    pod: str
+    state: str
+    """`runs` if it has a node, `done` if it has succeeded, `fits` or `no room` if places were looked for, else `waits`."""
+    node: str = ""
+    """Where it runs, or would."""
+    subgroup: str = ""
+    rank: int | None = None
+
+
+class GangAnswer(ApiStruct, kw_only=True):
+    """A gang: who is in it, how near they are to each other, and what domains hold of it."""
+
+    name: str
+    """`pod group ml/train`, `gang ml/job/train`."""
+    needs: int
+    """How many pods start together."""
+    members: tuple[GangMember, ...] = ()
+    """In the order of subgroups and ranks."""
+    place: str = ""
+    """The smallest domain that those with a node are in: rack r3. For a gang without room: the one in which the most fit."""
+    spread: Mapping[str, int] = {}
+    """How many domains of each finer level those with a node use, nodes last."""
+    required: str = ""
+    """The level, by label or attribute, of which one domain has to hold all of it."""
+    preferred: str = ""
+    wanted: tuple[int, ...] = ()
+    """If no domain holds it: how many of each kind of pods, or how many slices, are wanted."""
+    domains: tuple[DomainShort, ...] = ()
+    """And what each domain holds of that, those with the most first."""
+    even_empty: bool = False
+    """Whether that is what they would hold with nothing in use."""
+
+    @property
+    def where(self) -> str:
+        """How near to each other those with a node are: in rack r3, on 4 nodes."""
+        if not self.spread:
+            return ""
+        spread = [counted(number, title) for title, number in self.spread.items()]
+        return f" in {self.place}, on {and_list(spread)}"
+
+
 class Explanation(ApiStruct):
     """Everything about one object, or about a whole namespace or cluster."""
 
@@ -192,6 +238,8 @@ class Explanation(ApiStruct):
     """The tests that nodes have to pass before devices are looked at."""
     funnels: tuple[Funnel, ...] = ()
     nearest: Miss | None = None
+    gang: GangAnswer | None = None
+    """The gang that the object is, or is in."""
     holders: tuple[Holder, ...] = ()
     holders_left_out: int = 0
     """How many more there are."""

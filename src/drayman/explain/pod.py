@@ -12,10 +12,12 @@ from drayman.api.pods import is_finished
 from drayman.explain.answer import Explanation
 from drayman.explain.choice import choice_for, choice_of_running
 from drayman.explain.funnel import funnels, node_fit_steps
+from drayman.explain.gang import GangFinding, Gangs, headline_of
 from drayman.explain.hidden import UNTRIED, as_far_as_seen
 from drayman.explain.holders import Holders, holders
 from drayman.explain.nearest import nearest_miss, nearest_site
 from drayman.explain.remedies.choosing import remedies_for
+from drayman.explain.remedies.gangs import remedies_for_gang
 from drayman.explain.remedies.replacing import replaced_pod
 from drayman.explain.spelling import KnownNames, misspelt
 from drayman.explain.survey import Survey
@@ -45,6 +47,11 @@ def explain_pod(
 
     `planned` is what the world has only because of a plan.
     """
+    if world.state.gangs.key_of(pod) is not None:
+        gangs = Gangs(world, planned)
+        found = gangs.of(pod)
+        if found is not None:
+            return explain_member(world, pod, gangs, found, planned, with_remedies=with_remedies)
     early = held_back(world, pod)
     if early is not None:
         return _not_to_be_placed(world, pod, early, with_remedies=with_remedies)
@@ -62,6 +69,56 @@ def explain_pod(
     return _fits(world, round_, outcome)
 
 
+def explain_member(
+    world: World,
+    pod: Pod,
+    gangs: Gangs,
+    found: GangFinding,
+    planned: Planned | None = None,
+    *,
+    with_remedies: bool = True,
+) -> Explanation:
+    """The same for a pod of a gang, about which nothing is decided without the others."""
+    early = held_back(world, pod)
+    first = early or _of_member(world, pod, found)
+    if early is not None or first.reason.kind is Outlook.HELD:
+        base = _not_to_be_placed(world, pod, first, with_remedies=with_remedies)
+    elif first.reason is Reason.FITS:
+        seat = found.seats[pod.metadata.uid]
+        base = msgspec.structs.replace(
+            explained(world, "Pod", pod.metadata, first),
+            node=seat.found.node.facts.name,
+            devices=_planned(seat.found),
+        )
+    else:
+        base = _member_without_room(world, pod, first, planned)
+        if with_remedies:
+            help_ = remedies_for_gang(world, pod, gangs, found)
+            base = msgspec.structs.replace(base, remedies=help_.remedies, untried=help_.untried)
+    return msgspec.structs.replace(base, gang=gangs.answer(found))
+
+
+def _of_member(world: World, pod: Pod, found: GangFinding) -> Headline:
+    """What there is to say about a member without a node."""
+    first = headline_of(found, pod)
+    if first.reason is not Reason.FITS:
+        return first
+    seat = found.seats[pod.metadata.uid]
+    early = before_nodes(world, Fitting(seat.demand, seat.found), pod)
+    return early or volumes_under_way(seat.found) or as_far_as_seen(world.unseen, pod, first)
+
+
+def _member_without_room(
+    world: World, pod: Pod, first: Headline, planned: Planned | None
+) -> Explanation:
+    """What nodes say to the pod, if they refuse it even without the others."""
+    outcome = Decider(world.state).round(world.now).consider(pod)
+    if not isinstance(outcome, NoNode):
+        return explained(world, "Pod", pod.metadata, first)
+    alone = _pending(world, pod, outcome, planned, with_remedies=False)
+    return msgspec.structs.replace(alone, headline=first)
+
+
 class PodHeadlines:
     """The headlines of many pods. Pods that ask for the same share one reason, which is found once."""
 
@@ -70,8 +127,14 @@ class PodHeadlines:
         self._round = Decider(world.state).round(world.now)
         self._headlines = Headlines(world.state)
         self._found: dict[Hashable, Found | NotFound] = {}
+        self._gangs: Gangs | None = None
 
     def of(self, pod: Pod) -> Headline:
+        if self._world.state.gangs.key_of(pod) is not None:
+            self._gangs = self._gangs or Gangs(self._world)
+            gang = self._gangs.of(pod)
+            if gang is not None:
+                return held_back(self._world, pod) or _of_member(self._world, pod, gang)
         demand = self.demand(pod)
         if isinstance(demand, Headline):
             return demand

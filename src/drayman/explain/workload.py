@@ -35,7 +35,7 @@ _NOUNS: Final = {
 }
 
 
-class _Whole(Struct, frozen=True):
+class Whole(Struct, frozen=True):
     """Something that makes pods, in the words of its kind."""
 
     kind: str
@@ -47,7 +47,7 @@ class _Whole(Struct, frozen=True):
 
 def explain_job(world: World, job: Job) -> Explanation:
     """Why the job makes no progress, by the reason of most of its waiting pods."""
-    whole = _Whole("Job", "job", job.metadata)
+    whole = Whole("Job", "job", job.metadata)
     own = state_of_job(job)
     if own is not None and own.reason is Reason.SUSPENDED:
         help_ = remedies_for_job(world, job)
@@ -60,20 +60,20 @@ def explain_job(world: World, job: Job) -> Explanation:
         return explained(
             world, whole.kind, whole.metadata, Headline.of(Reason.NO_PODS, why_no_pods(job))
         )
-    return _of_pods(world, whole, pods)
+    return explain_pods(world, whole, pods)
 
 
 def explain_workload(world: World, workload: Replicated) -> Explanation:
     """How many pods of a deployment, replica set, stateful set or daemon set run, and what the others wait for."""
     noun, metadata = _NOUNS[type(workload)], workload.metadata
-    whole = _Whole(workload.kind, noun, metadata, wanted_by(workload))
+    whole = Whole(workload.kind, noun, metadata, wanted_by(workload))
     if metadata.deletion_timestamp is not None:
         text = f"The {noun} is being deleted."
         return explained(world, whole.kind, whole.metadata, Headline.of(Reason.TERMINATING, text))
     pods = pods_of_workload(world, workload)
     if not pods:
         return explained(world, whole.kind, whole.metadata, state_without_pods(workload))
-    return _of_pods(world, whole, pods)
+    return explain_pods(world, whole, pods)
 
 
 def state_of_job(job: Job) -> Headline | None:
@@ -158,7 +158,7 @@ def _failure(workload: Replicated) -> str:
     return ""
 
 
-def _of_pods(world: World, whole: _Whole, pods: Sequence[Pod]) -> Explanation:
+def explain_pods(world: World, whole: Whole, pods: Sequence[Pod]) -> Explanation:
     """The state of the pods. Those being deleted have been replaced, or are about to be."""
     staying = [pod for pod in pods if not is_leaving(pod)]
     leaving = len(pods) - len(staying)

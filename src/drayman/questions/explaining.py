@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from drayman.api.near_names import did_you_mean
 from drayman.placement.prices import NO_PRICES, PriceTable
 from drayman.questions.errors import NoSuchObjectError, QuestionError
-from drayman.questions.subjects import CLUSTER, NAMESPACE, NODE, Target
+from drayman.questions.subjects import CLUSTER, NAMESPACE, NODE, POD_GROUP, Target
 
 if TYPE_CHECKING:
     from drayman.api.meta import ObjectMeta
@@ -56,13 +56,14 @@ def _explained(world: World, subject: Target, namespace: str) -> Explanation | N
     key = (namespace if subject.is_namespaced else "", subject.name)
     explain = _explainer(subject.kind)
     for each in _those(world.objects, subject.kind):
-        if _key(each) == key:
+        if _key(each) == key and _is_of(each, subject.group):
             return explain(world, each)
     return None
 
 
 def _explainer(kind: str) -> Callable[[World, Any], Explanation]:
     from drayman.explain.claim import explain_claim
+    from drayman.explain.group import explain_group
     from drayman.explain.node import explain_node
     from drayman.explain.pod import explain_pod
     from drayman.explain.workload import explain_job, explain_workload
@@ -71,6 +72,7 @@ def _explainer(kind: str) -> Callable[[World, Any], Explanation]:
         "pod": explain_pod,
         "resourceclaim": explain_claim,
         "job": explain_job,
+        POD_GROUP: explain_group,
         NODE: explain_node,
     }
     return explainers.get(kind, explain_workload)
@@ -86,6 +88,11 @@ def _those(objects: Objects, kind: str) -> Iterable[object]:
         "replicaset": objects.replica_sets,
         "statefulset": objects.stateful_sets,
         "daemonset": objects.daemon_sets,
+        POD_GROUP: (
+            *objects.pod_groups,
+            *objects.plugin_pod_groups,
+            *objects.kai_pod_groups,
+        ),
         NODE: objects.nodes,
         NAMESPACE: objects.namespaces,
     }
@@ -122,6 +129,12 @@ def _is_known(world: World, namespace: str) -> bool:
 def _key(value: object) -> tuple[str, str]:
     metadata: ObjectMeta = value.metadata  # type: ignore[attr-defined]
     return metadata.namespace, metadata.name
+
+
+def _is_of(value: object, group: str) -> bool:
+    """Whether an object is of an API group; of any, if none is named."""
+    api_version: str = getattr(value, "api_version", "")
+    return not group or api_version.rpartition("/")[0] == group
 
 
 def _refuse_unseen(world: World, subject: Target, namespace: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,6 +11,7 @@ from drayman.questions.errors import NamingError
 CLUSTER: Final = "cluster"
 NAMESPACE: Final = "namespace"
 NODE: Final = "node"
+POD_GROUP: Final = "podgroup"
 _UNSCOPED: Final = (CLUSTER, NAMESPACE, NODE)
 
 KINDS: Final = {
@@ -20,15 +22,19 @@ KINDS: Final = {
     "replicaset": ("replicaset", "replicasets", "rs"),
     "statefulset": ("statefulset", "statefulsets", "sts"),
     "daemonset": ("daemonset", "daemonsets", "ds"),
+    POD_GROUP: ("podgroup", "podgroups"),
     NODE: ("node", "nodes", "no"),
     NAMESPACE: ("namespace", "namespaces", "ns"),
 }
 """What can be explained, and the names that are accepted for it."""
-_GROUPS: Final = {
-    "resourceclaim": "resource.k8s.io",
-    "job": "batch",
-    **dict.fromkeys(("deployment", "replicaset", "statefulset", "daemonset"), "apps"),
+_APPS: Final = ("deployment", "replicaset", "statefulset", "daemonset")
+_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
+    "resourceclaim": ("resource.k8s.io",),
+    "job": ("batch",),
+    POD_GROUP: ("scheduling.k8s.io", "scheduling.x-k8s.io", "scheduling.run.ai"),
+    **dict.fromkeys(_APPS, ("apps",)),
 }
+"""The API groups of each kind."""
 _LONGEST: Final = 400
 """Longer than any kind with any name."""
 _SHOWN: Final = 40
@@ -41,6 +47,8 @@ class Target:
 
     kind: str
     name: str
+    group: str = ""
+    """The API group, if it was named: several have a PodGroup."""
 
     @property
     def is_namespaced(self) -> bool:
@@ -48,8 +56,8 @@ class Target:
 
     @property
     def needs_workloads(self) -> bool:
-        """Whether deployments and the like have to be read for the answer."""
-        return self.kind in (CLUSTER, NAMESPACE) or _GROUPS.get(self.kind) == "apps"
+        """Whether deployments, groups and the like have to be read for the answer."""
+        return self.kind in (CLUSTER, NAMESPACE, POD_GROUP, *_APPS)
 
     def scope(self, namespace: str) -> str:
         """The namespace that has to be readable for the answer, where `namespace` is that of the user."""
@@ -76,13 +84,14 @@ def parse_subject(text: str) -> Target:
         raise NamingError(f"what is {kind!r}? Say its kind too: pod/{kind}.")
     if not name or "/" in name:
         raise NamingError(f"{text!r} does not name an object; KIND/NAME does.")
-    return Target(_kind(kind), name)
+    found, group = _kind(kind)
+    return Target(found, name, group)
 
 
-def _kind(word: str) -> str:
-    """The kind that is meant: `pods`, `Job`, `deploy`, `resourceclaims.resource.k8s.io`."""
+def _kind(word: str) -> tuple[str, str]:
+    """The kind that is meant, and its group if that is named: `pods`, `Job`, `deploy`, `resourceclaims.resource.k8s.io`."""
     plural, _, group = word.lower().partition(".")
     kind = _NAMES.get(plural)
-    if kind is None or (group and group != _GROUPS.get(kind, "")):
+    if kind is None or (group and group not in _GROUPS.get(kind, ())):
         raise NamingError(f"{word!r} cannot be explained; these can: {', '.join(KINDS)}.")
-    return kind
+    return kind, group

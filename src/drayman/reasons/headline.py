@@ -7,12 +7,13 @@ came furthest counts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from drayman.allocator import Policy
 from drayman.bounded import Bounded
 from drayman.placement.demand import Demand
-from drayman.placement.fit import Cause
+from drayman.placement.fit import Cause, Verdict
 from drayman.placement.placing import NotFound
 from drayman.placement.refusing import DevicesVerdict, name_claims
 from drayman.placement.state import ClusterState
@@ -59,6 +60,15 @@ class Headlines:
         """Why the pod waits. What the nodes said must be what they say now: the rest is looked up in the cluster as it is."""
         return with_claims_named(self.shared(demand, not_found), demand)
 
+    def among(self, demand: Demand, verdicts: Mapping[str, Verdict]) -> Headline | None:
+        """Why these nodes, some of the cluster's, refuse the pod; None if they would do so with nothing in use."""
+        groups = grouped(verdicts, self._state.nodes)
+        found = _surely(groups) or self._now(demand, NotFound(dict(verdicts)), groups)
+        if found is None:
+            return None
+        text = sentence(self._state, demand, found, self._planned)
+        return with_claims_named(Headline.of(found.reason, text), demand)
+
     def shared(self, demand: Demand, not_found: NotFound) -> Headline:
         """The same for the pod and all its copies, which have other claims: `with_claims_named` puts their names in."""
         kept = self._kept.get(demand.key)
@@ -73,12 +83,10 @@ class Headlines:
         if not self._state.nodes:
             return Finding(Reason.NO_NODES)
         groups = grouped(not_found.verdicts, self._state.nodes)
-        for cause, reason in ANYWAY.items():
-            concerned = tuple(group for group in groups if group.verdict.cause is cause)
-            if concerned:
-                return Finding(reason, concerned)
-        return self._now(demand, not_found, groups) or found_ever(
-            self._state, demand, self._prospects, not_found.verdicts
+        return (
+            _surely(groups)
+            or self._now(demand, not_found, groups)
+            or found_ever(self._state, demand, self._prospects, not_found.verdicts)
         )
 
     def _now(self, demand: Demand, not_found: NotFound, groups: list[Group]) -> Finding | None:
@@ -112,3 +120,12 @@ class Headlines:
         short = furthest(short)
         supposed = self._prospects.emptied(demand)
         return short if all(supposed.takes(group.nodes[0]) for group in short[:1]) else []
+
+
+def _surely(groups: Sequence[Group]) -> Finding | None:
+    """What leaves nothing else to say."""
+    for cause, reason in ANYWAY.items():
+        concerned = tuple(group for group in groups if group.verdict.cause is cause)
+        if concerned:
+            return Finding(reason, concerned)
+    return None

@@ -53,6 +53,7 @@ class Reason(Enum):
     CLAIM_TOO_LARGE = "ClaimTooLarge", Outlook.NEVER  # more devices than a claim may have
     CLAIM_INVALID = "ClaimInvalid", Outlook.NEVER  # it does not make sense
     GANG_INVALID = "GangInvalid", Outlook.NEVER  # likewise
+    GANG_OVERSIZED = "GangOversized", Outlook.NEVER  # for the cluster, or for each of its domains
 
     # It is in use.
     NODES_FULL = "NodesFull", Outlook.NOT_NOW  # processors, memory, pods

@@ -42,7 +42,7 @@ _MINUTE_S: Final = 60
 
 def held_back(world: World, pod: Pod, schedulers: frozenset[str] = SERVED) -> Headline | None:
     """Why there is nothing to decide about a pod, whatever its claims are; None if there is."""
-    return _settled(world, pod) or _of_the_pod(pod, schedulers)
+    return _settled(world, pod) or held_by_itself(pod, schedulers)
 
 
 def before_nodes(world: World, outcome: NoPlacement | Fitting, pod: Pod) -> Headline | None:
@@ -55,6 +55,21 @@ def before_nodes(world: World, outcome: NoPlacement | Fitting, pod: Pod) -> Head
         case NoNode(demand, _) | Fitting(demand, _):
             return _of_the_devices(world, demand)
         case BeingWritten() | Unfinished():
+            return None
+
+
+def before_a_demand(
+    state: ClusterState, pod: Pod, why: NoPlacement | None, *, knows_templates: bool = True
+) -> Headline | None:
+    """What a pod whose demand is not known waits for; None if that is not worth a word. `why` is None if it is not up for a decision."""
+    match why:
+        case None:
+            return held_by_itself(pod)
+        case Lacking(error):
+            return lacking(state, pod, error, knows_templates=knows_templates)
+        case PromisedAway(claim, nomination):
+            return given_back(claim, nomination.pod)
+        case BeingWritten() | Unfinished() | NoNode():
             return None
 
 
@@ -141,7 +156,8 @@ def _settled(world: World, pod: Pod) -> Headline | None:
     return None
 
 
-def _of_the_pod(pod: Pod, schedulers: frozenset[str]) -> Headline | None:
+def held_by_itself(pod: Pod, schedulers: frozenset[str] = SERVED) -> Headline | None:
+    """Why no scheduler of these names looks at a pod without a node."""
     gates = [gate.name for gate in pod.spec.scheduling_gates]
     if gates:
         noun = "a scheduling gate" if len(gates) == 1 else f"{len(gates)} scheduling gates"

@@ -32,8 +32,7 @@ from drayman.placement.gangs.gang import GangKey
 from drayman.placement.joint.gangs import Flawed, Incomplete, NoRoom, Starting
 from drayman.placement.nominations import Nominations
 from drayman.placement.state import ClusterState
-from drayman.reasons.gangs import flawed
-from drayman.reasons.reason import Headline, Reason
+from drayman.reasons.reason import Reason
 from drayman.reasons.waiting import costly_claims, given_back
 from drayman.scheduler.explaining import Explainer, NodeRefusal
 from drayman.scheduler.gangs import GangCycle, work_for
@@ -129,7 +128,7 @@ class Cycle:
             self._decider, policy, self._wall_clock, knows_templates=turns is not None
         )
         self.retrying = Retrying(queue, self._nominations)
-        self._gangs = GangCycle(self._decider, policy, queue)
+        self._gangs = GangCycle(self._decider, policy, queue, knows_templates=turns is not None)
 
     def decide(self, most: int) -> Decisions:
         """Take up to `most` pods from the queue and decide about each.
@@ -201,16 +200,11 @@ class Cycle:
                 self.retrying.refused(entry, outcome, now)
                 refused = self._refused(entry, outcome)
                 decisions.refused += [] if refused is None else [refused]
-            case Flawed(flaw):
-                self._queue.wait(entry)
-                decisions.refused.append(
-                    Refused(entry, None, lambda: str(flawed(flaw)), PATIENCE_S)
-                )
-            case Incomplete():
+            case Flawed() | Incomplete():
                 self._queue.wait(entry)
                 # Members are created one after the other: that some are missing for a while is the normal case.
-                text = gangs.incomplete(outcome, self._lack)
-                is_early = outcome.unready is None
+                text = gangs.reason(round_, outcome)
+                is_early = isinstance(outcome, Incomplete) and outcome.unready is None
                 decisions.refused.append(
                     Refused(entry, None, lambda: text, PATIENCE_S, keeps_turns=is_early)
                 )
@@ -223,22 +217,11 @@ class Cycle:
                 decisions.stuck.append((outcome.gang.key, explain))
 
     def _explain_gang(self, entry: QueuedUnit) -> str:
-        describe, now = self._explainer.in_words, self._wall_clock()
         try:
             with self._state.allowance.limited(work_for(entry)):
-                return self._gangs.explain(entry, now, describe, self._lack)
+                return self._gangs.explain(entry, self._wall_clock())
         except UnfinishedError:
             return str(costly_claims())
-
-    def _lack(self, pod: Pod, why: NoPlacement) -> Headline | None:
-        """What a member of a gang waits for before nodes are looked at."""
-        match why:
-            case Lacking(error):
-                return self._explainer.lacking(pod, error)
-            case PromisedAway(claim, nomination):
-                return given_back(claim, nomination.pod)
-            case BeingWritten() | Unfinished() | NoNode():
-                return None
 
     def _refused(self, entry: QueuedUnit, why: NoPlacement) -> Refused | None:
         """What to report; None if there is nothing to report yet."""

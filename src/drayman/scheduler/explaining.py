@@ -99,16 +99,6 @@ class Explainer:
         with self._decider.nominations.as_seen_by(demand.pod):
             return _Said(demand.key, opening, self._headlines.shared(demand, not_found))
 
-    def in_words(self, refusal: NoNode) -> str:
-        """Why nodes refuse a pod, in the state as it is: of a trial, too."""
-        opening = unschedulable_message(
-            len(refusal.not_found.verdicts), refusal.not_found.verdicts.values()
-        )
-        headline = Headlines(self._decider.state, self._policy).shared(
-            refusal.demand, refusal.not_found
-        )
-        return f"{opening} {with_claims_named(headline, refusal.demand)}"
-
     def opening(self, refusal: NoNode, nodes: int) -> str:
         """How kube-scheduler's message begins: how many nodes there are, and how many of them fail each rule."""
         known, text = self._last_opening

@@ -11,7 +11,7 @@ from drayman.api.resource import ResourceClaim
 from drayman.placement.decision.drafting import statuses_of_made
 from drayman.placement.decision.placements import Placement
 from drayman.placement.world import Objects, World
-from drayman.simulate.plan_steps import Turn
+from drayman.simulate.plan_turn import Turn
 
 
 def afterwards(world: World, turns: Iterable[Turn]) -> World:

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final, TypeAlias
 
-from drayman.api.core import Pod
-from drayman.api.pods import priority_of
 from drayman.api.resource import AllocationResult, ResourceClaim
 from drayman.placement.costs import DeviceCosts
 from drayman.placement.decision.deciding import Round
@@ -28,46 +26,9 @@ from drayman.reasons.headline import Headlines
 from drayman.reasons.planned import Planned
 from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.waiting import before_nodes, held_back
-from drayman.simulate.expanding import ExpandedPod
+from drayman.simulate.plan_gangs import PlannedGangs
 from drayman.simulate.plan_report import PlannedDevice, PlannedPod
-
-
-@dataclass(slots=True, eq=False)
-class Turn:
-    """A pod whose turn it is, with what the steps so far have found out."""
-
-    expanded: ExpandedPod
-    copy: int = 1
-    demand: Demand | None = None
-    placement: Placement | None = None
-    not_found: NotFound | None = None
-
-    @property
-    def pod(self) -> Pod:
-        return self.expanded.pod
-
-    @property
-    def rank(self) -> int:
-        return -priority_of(self.pod)
-
-    def result(
-        self,
-        node: str = "",
-        devices: tuple[PlannedDevice, ...] = (),
-        waits: Headline | None = None,
-        cost_per_hour: float | None = None,
-    ) -> PlannedPod:
-        metadata = self.pod.metadata
-        return PlannedPod(
-            name=metadata.name,
-            namespace=metadata.namespace,
-            workload=self.expanded.workload.original,
-            node=node,
-            devices=devices,
-            cost_per_hour=cost_per_hour,
-            waits=waits,
-            copy=self.copy,
-        )
+from drayman.simulate.plan_turn import Turn
 
 
 @dataclass(slots=True, eq=False)
@@ -78,6 +39,7 @@ class PlanContext:
     round: Round
     waiting: set[tuple[str, str]] = field(default_factory=set)
     """Pods that were refused, by namespace and name."""
+    gangs: PlannedGangs = field(init=False)
     _headlines: Headlines = field(init=False)
     _costs: DeviceCosts = field(init=False)
     _of_daemons: dict[tuple[str, Verdict], tuple[str, Headline]] = field(default_factory=dict)
@@ -85,6 +47,7 @@ class PlanContext:
     def __post_init__(self) -> None:
         planned = planned_pods(self.world.state, self.world.objects.claims)
         self._headlines = Headlines(self.world.state, planned=planned)
+        self.gangs = PlannedGangs(self.world, self.round, planned)
         nodes, view = self.world.state.nodes, self.world.state.view
         self._costs = DeviceCosts(lambda name: nodes[name].offer.price, lambda n: view(nodes[n]))
 
@@ -146,6 +109,16 @@ def wait_for_others(context: PlanContext, turn: Turn) -> PlannedPod | None:
     return None if why is None else turn.result(waits=why)
 
 
+def start_with_the_gang(context: PlanContext, turn: Turn) -> PlannedPod | None:
+    """A pod of a gang has its turn together with the others."""
+    why = context.gangs.decide(turn)
+    if why is not None:
+        return turn.result(waits=why)
+    if turn.placement is None or turn.demand is None or turn.found is None:
+        return None
+    return turn.result(turn.placement.node, tuple(_devices(turn.demand, turn.found)))
+
+
 def find_a_place(context: PlanContext, turn: Turn) -> PlannedPod | None:
     """What the scheduler would do."""
     outcome = context.round.consider(turn.pod, turn.expanded.node)
@@ -174,6 +147,7 @@ STEPS: Final[tuple[Step, ...]] = (
     keep_the_named_node,
     wait_for_predecessor,
     wait_for_others,
+    start_with_the_gang,
     find_a_place,
     say_why_not,
 )

@@ -1,7 +1,7 @@
 """What would become of workloads that are not submitted yet: where each pod would go, with which devices, or why it would wait.
 
 Pods are asked about one after the other, each on top of those before it, as the scheduler does: the most important first, and among equals
-those that wait already.
+those that wait already. Pods of a gang have their turn together, when it is that of the first of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from drayman.simulate.copying import Wanted, objects_of
 from drayman.simulate.expanding import MOST_PODS, ExpandedPod, Expansion, Workload
 from drayman.simulate.group_claims import GroupClaims
 from drayman.simulate.plan_report import PlannedCost, PlannedPod, PlannedWorkload, PlanReport
-from drayman.simulate.plan_steps import STEPS, PlanContext, Step, Turn, planned_pods
+from drayman.simulate.plan_steps import STEPS, PlanContext, Step, planned_pods
+from drayman.simulate.plan_turn import Turn
 from drayman.workloads.volumes.ephemeral import claims_for
 
 
@@ -73,8 +74,11 @@ class Planning:
         context = PlanContext(self._world, Decider(self._world.state).round(self._world.now))
         earlier = list(_pending(self._world)) if pending_first else []
         results: dict[int, PlannedPod] = {}
-        for turn in sorted((*earlier, *turns), key=lambda turn: turn.rank):
+        in_order = sorted((*earlier, *turns), key=lambda turn: turn.rank)
+        for turn in in_order:
             self._make_volume_claims(turn.pod)
+        context.gangs.expect(in_order)
+        for turn in in_order:
             result = results[id(turn)] = _decide(context, turn, steps)
             self._decided.append(turn)
             if result.waits is not None:

@@ -79,8 +79,9 @@ _PATCHED = {
     "ResourceSlice": RESOURCE_SLICES,
     "ResourceClaim": RESOURCE_CLAIMS,
     "ResourceClaimTemplate": RESOURCE_CLAIM_TEMPLATES,
+    "PodGroup": POD_GROUPS,
 }
-_UNCHANGEABLE = ("ResourceClaim", "ResourceClaimTemplate")
+_UNCHANGEABLE = ("ResourceClaim", "ResourceClaimTemplate", "PodGroup")
 _SILENT = (Reason.OTHER_SCHEDULER, Reason.GATED)
 """The scheduler does not touch pods with these."""
 
@@ -154,11 +155,15 @@ class Play:
         anew = [o for o in remedy.operations if not await self._is_done(o)]
         if not anew:
             return
-        await self._remove(PODS, self.subject.metadata)
+        # A group is not removed while it has pods.
+        again = _others_of_gang(self.objects.pods) if anew[0].kind == "PodGroup" else []
+        for pod in (self.subject, *again):
+            await self._remove(PODS, pod.metadata)
         self.objects = changed
         for operation in anew:
             await self._make_anew(operation)
-        await self._start(changed.pods[-1])
+        for pod in (*again, changed.pods[-1]):
+            await self._start(pod)
 
     async def is_bound(self) -> str:
         """The node that the pod gets."""
@@ -191,7 +196,11 @@ class Play:
         if operation.kind not in _UNCHANGEABLE:
             return
         resource: Resource[Any] = _PATCHED[operation.kind]
-        found = self.objects.claims if resource is RESOURCE_CLAIMS else self.objects.templates
+        found: Iterable[Any] = {
+            "ResourceClaim": self.objects.claims,
+            "ResourceClaimTemplate": self.objects.templates,
+            "PodGroup": self.objects.pod_groups,
+        }[operation.kind]
         (value,) = (v for v in found if v.metadata.name == operation.name)
         await self._remove(resource, value.metadata)
         await self._create(resource, value)
@@ -273,6 +282,12 @@ def _ending(pods: Iterable[Pod], operation: Operation) -> list[Pod]:
         if pod.metadata.namespace == operation.namespace
         and any(o.name == operation.name for o in pod.metadata.owner_references)
     ]
+
+
+def _others_of_gang(pods: Sequence[Pod]) -> list[Pod]:
+    """The pods that are in a group with the last one."""
+    group = pods[-1].spec.scheduling_group
+    return [pod for pod in pods[:-1] if group and pod.spec.scheduling_group == group]
 
 
 def _message(pod: Pod) -> str:

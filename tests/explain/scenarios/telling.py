@@ -122,6 +122,10 @@ def helps(world: World, about: str, remedy: Remedy) -> None:
         assert waited.spec.node_name, f"the pod itself is gone: {remedy.sentence}"
         pod = replace(waited, spec=replace(waited.spec, node_name=""))
     assert not pod.spec.scheduling_gates
+    if after.state.gangs.gang_of(pod) is not None:
+        found = explain_pod(after, pod, with_remedies=False)
+        assert found.headline.reason is Reason.FITS, f"does not help: {remedy.sentence}"
+        return
     round_ = Decider(after.state).round(after.now)
     demand = round_.demand(pod)
     assert isinstance(round_.find(demand), Found), f"does not help: {remedy.sentence}"

@@ -22,13 +22,9 @@ def played() -> Iterator[object]:
                 yield pytest.param(scenario, number, id=f"{named(scenario)}-{number}")
 
 
-OF_GANGS = {Reason.GANG_INCOMPLETE, Reason.GANG_INVALID}
-"""No decision refuses a pod for these: pods of a gang are placed one by one, which the server warns of."""
-
-
 def test_every_reason_has_a_scenario() -> None:
     """The scenarios cover the whole list of reasons."""
-    assert {scenario.reason for scenario in SCENARIOS} == set(Reason) - OF_GANGS
+    assert {scenario.reason for scenario in SCENARIOS} == set(Reason)
 
 
 def test_there_are_sixty_different_stories() -> None:

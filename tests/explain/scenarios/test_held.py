@@ -260,7 +260,7 @@ SCENARIOS = (
         name="the name of the pod group is misspelt",
         scene=group_misspelt,
         reason=Reason.POD_GROUP_MISSING,
-        says="Pod group rings does not exist",
+        says="Pod group default/rings does not exist",
         remedies=("Put the pod into the group ring, as there is no rings.",),
     ),
     Scenario(

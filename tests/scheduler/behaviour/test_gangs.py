@@ -53,7 +53,10 @@ async def test_no_member_starts_before_all_that_are_needed_fit(cluster: Cluster)
         await make_gang(stage, 3)
         await start(stage, "p", "q", "r")
         await stage.refused(
-            "p", "GangTooLarge (not now): Pod group default/g: 2 of 3 pods fit at once", "in use"
+            "p",
+            "GangOversized (never): Pod group default/g",
+            "the cluster holds 2 of 3 pods",
+            "both that match are taken by other pods of the gang",
         )
         await group_says(stage, "False")
         assert set((await nodes_of(stage)).values()) == {""}
@@ -114,7 +117,7 @@ async def test_a_gang_stays_in_the_domain_of_its_first_members(cluster: Cluster)
         await start(stage, "p", "q")
         assert await stage.bound("p", "q") == "node-bb"
         await start(stage, "r")
-        await stage.refused("r", "0 of 1 pod fit at once", "rack b")
+        await stage.refused("r", "Members run in rack b, which holds 0 of 1 that are missing")
         await stage.keeps_waiting("r")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -28,8 +27,7 @@ from drayman.apiserver.kinds.tables import (
     number,
     text,
 )
-from drayman.apiserver.served.acting import Acting, Part, by, nothing_acts
-from drayman.apiserver.served.actors import PLACED_ONE_BY_ONE
+from drayman.apiserver.served.acting import Part, by, nothing_acts
 from drayman.apiserver.served.resources import ApiResource, Subresource
 from drayman.apiserver.served.strategy import Object
 
@@ -274,10 +272,11 @@ RESOURCES: Final = (
         group=SCHEDULING,
         versions=("v1alpha2",),
         kind="PodGroup",
-        acting=Acting(
-            (Part.SCHEDULER, Part.CONTROLLERS),
-            "claims that the group shares are reserved for it; it is not removed while in use",
-            replace(PLACED_ONE_BY_ONE, concerns=pod_groups.is_gang, case="of a gang"),
+        acting=by(
+            Part.SCHEDULER,
+            Part.CONTROLLERS,
+            effect="pods of a gang start together or not at all; claims that the group shares are"
+            " reserved for it; it is not removed while in use",
         ),
         strategy=pod_groups.POD_GROUP,
         columns=(

@@ -180,8 +180,3 @@ POD_GROUP: Final = Rules(
     rechecks=False,
 )
 POD_GROUP_STATUS: Final = BareStatusRules(update_checks=_check_pod_group_status)
-
-
-def is_gang(group: Object) -> bool:
-    """Whether the pods of a group are to be placed together or not at all."""
-    return bool(at(group, "spec", "schedulingPolicy", "gang"))

@@ -6,13 +6,29 @@ from collections.abc import Mapping
 from typing import Final
 
 from drayman.apiserver.served.acting import UNKNOWN, Acting, Gap, Part, by, nothing_acts
+from drayman.apiserver.served.strategy import Object
 
-PLACED_ONE_BY_ONE: Final = Gap(
-    Part.SCHEDULER, "its pods are placed one by one: nothing waits until all of them fit"
-)
+_STARTS_TOGETHER: Final = "its pods start together or not at all"
+
+
+def _names_a_queue(group: Object) -> bool:
+    spec = group.get("spec")
+    return isinstance(spec, dict) and bool(spec.get("queue"))
+
 
 CUSTOM_ACTORS: Final[Mapping[str, Acting]] = {
-    "podgroups.scheduling.x-k8s.io": Acting(gap=PLACED_ONE_BY_ONE),
+    "podgroups.scheduling.x-k8s.io": by(Part.SCHEDULER, effect=_STARTS_TOGETHER),
+    "podgroups.scheduling.run.ai": by(
+        Part.SCHEDULER,
+        effect=_STARTS_TOGETHER,
+        gap=Gap(
+            Part.SCHEDULER,
+            "its queue is not read: the group waits in no queue, and has no quota",
+            concerns=_names_a_queue,
+            case="with a queue",
+        ),
+    ),
+    "topologies.kai.scheduler": by(Part.SCHEDULER, effect="pod groups name its levels"),
     "computedomains.resource.nvidia.com": by(Part.NODES, effect="its claim template is made, and its status says when it is ready"),
 }  # fmt: skip
 """Custom kinds about which something is known."""

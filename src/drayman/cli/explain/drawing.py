@@ -20,7 +20,7 @@ from drayman.cli.explain.layout import (
     section,
     shell,
 )
-from drayman.cli.explain.tables import alternatives, funnels, holders
+from drayman.cli.explain.tables import alternatives, funnels, gang, holders
 from drayman.explain.answer import Explanation, Miss, Remedy, Spelling, StatedAlignment, Value
 from drayman.explain.hidden import OUTSIDE
 from drayman.reasons.reason import Headline, Outlook
@@ -122,6 +122,8 @@ def _grounds(explanation: Explanation, now: float, width: int) -> Iterator[Rende
         yield section("values", "that there are", *found)
     if explanation.node_fit or explanation.funnels:
         yield section("what is left", "after each test", *funnels(explanation, width))
+    if explanation.gang is not None:
+        yield section("the gang", plain(explanation.gang.name), *gang(explanation.gang))
     if explanation.nearest is not None:
         yield _nearest(explanation.nearest)
     if explanation.holders:

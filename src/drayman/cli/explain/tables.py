@@ -13,12 +13,24 @@ from rich.text import Text
 
 from drayman.cli.explain.layout import INDENT, age, broken, devices_listed, listed, plain, prose
 from drayman.cli.prices import money
-from drayman.explain.answer import Alternative, Explanation, Funnel, Holder, Step
+from drayman.explain.answer import (
+    Alternative,
+    Explanation,
+    Funnel,
+    GangAnswer,
+    GangMember,
+    Holder,
+    Step,
+)
 from drayman.explain.qualities import CRITERIA, Criterion
 from drayman.reasons.wording import counted
 
 MOST_HOLDERS: Final = 10
 MOST_LOSSES: Final = 6
+MOST_MEMBERS: Final = 16
+MOST_DOMAINS: Final = 8
+_STANDING: Final = {"runs": "runs on", "fits": "would go to", "done": "has finished"}
+"""What a member does, where a node follows or where it sounds better than the word itself."""
 
 _BALANCE: Final = "how much CPU and memory is left there, and how evenly; more is better"
 
@@ -194,3 +206,40 @@ def _qualities(found: Sequence[Alternative]) -> list[str]:
 
 def _number(value: int | None) -> str:
     return "" if value is None else f"{value:,}"
+
+
+def gang(found: GangAnswer) -> Iterator[RenderableType]:
+    """How near the members are to each other, what domains hold, and what becomes of each member."""
+    runs = sum(member.state == "runs" for member in found.members)
+    if runs and found.where:
+        yield prose(f"{counted(runs, 'pod')} {plain(found.where)}", indent=INDENT)
+    if found.domains and found.required:
+        when = "with nothing in use" if found.even_empty else "now"
+        drawn = table()
+        drawn.add_column("domain", overflow="fold")
+        drawn.add_column(f"holds {when}", justify="right", no_wrap=True)
+        for each in found.domains[:MOST_DOMAINS]:
+            held = [f"{have:,} of {n:,}" for have, n in zip(each.holds, found.wanted, strict=True)]
+            drawn.add_row(plain(each.domain), ", ".join(held))
+        yield indented(drawn)
+        if (more := len(found.domains) - MOST_DOMAINS) > 0:
+            yield prose((f"and {more:,} more, which hold no more", "dim"), indent=INDENT)
+    if found.members:
+        yield indented(_members(found.members[:MOST_MEMBERS]))
+    if (rest := len(found.members) - MOST_MEMBERS) > 0:
+        yield prose((f"and {rest:,} more", "dim"), indent=INDENT)
+
+
+def _members(members: Sequence[GangMember]) -> Table:
+    drawn = table()
+    drawn.add_column("pod", overflow="fold")
+    if any(member.subgroup for member in members):
+        drawn.add_column("subgroup", overflow="fold")
+    drawn.add_column("", no_wrap=True)
+    drawn.add_column("node", overflow="fold")
+    for member in members:
+        part = [plain(member.subgroup)] if len(drawn.columns) == 4 else []
+        style = "bold red" if member.state == "no room" else ""
+        state = Text(_STANDING.get(member.state, member.state), style)
+        drawn.add_row(plain(member.pod), *part, state, plain(member.node))
+    return drawn

@@ -2,8 +2,8 @@
 
 Waiting for the disk takes far longer than writing to it, and takes as long for one transaction as for a hundred. While a commit waits,
 transactions queue; the next commit takes them all. There is no deliberate delay: a lone writer gets its own commit at once. What is
-submitted in one iteration of the event loop is handed over together: the thread would otherwise begin with the first and leave the rest, and
-each commit costs the loop as much as some writes.
+submitted in one iteration of the event loop is handed over together: the thread would otherwise begin with the first and leave the rest,
+and each commit costs the loop as much as some writes.
 
 Between commits the thread tidies up: it removes what history no longer needs and gives free pages back. Under constant load it also does so
 once enough has piled up, so that the file stays bounded.

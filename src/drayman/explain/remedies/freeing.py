@@ -23,7 +23,7 @@ from drayman.workloads.makers import maker_of
 def freed_pods(found: Sequence[Room]) -> Iterator[Remedy]:
     """The cheapest room."""
     for room in found[:1]:
-        yield _deleting(room.victims, room.fit, "")
+        yield deleting(room.victims, room.fit, "")
 
 
 def released_claims(case: Case) -> Iterator[Remedy]:
@@ -41,7 +41,7 @@ def released_claims(case: Case) -> Iterator[Remedy]:
             linked.leave(trial)
             fit = case.trials.ask(case.pod, claims, list(case.state.nodes.values()))
         if fit is not None:
-            yield _deleting([linked], fit, f" so that claim {claim.metadata.name} can move")
+            yield deleting([linked], fit, f" so that claim {claim.metadata.name} can move")
 
 
 def removed_leftovers(case: Case) -> Iterator[Remedy]:
@@ -62,7 +62,8 @@ def removed_leftovers(case: Case) -> Iterator[Remedy]:
         )
 
 
-def _deleting(victims: Sequence[LinkedPods], fit: Fit, purpose: str) -> Remedy:
+def deleting(victims: Sequence[LinkedPods], fit: Fit, purpose: str) -> Remedy:
+    """Deleting pods, and claims that no pod uses, after which it fits."""
     pods = sorted((pod for linked in victims for pod in linked.pods), key=_full_name)
     leaving = [pod for pod in pods if is_leaving(pod)]
     deleted = [pod for pod in pods if not is_leaving(pod)]

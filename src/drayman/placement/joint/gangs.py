@@ -23,11 +23,13 @@ from drayman.placement.demand import Demand
 from drayman.placement.domains.copies import CopyCounts
 from drayman.placement.domains.following import Domains
 from drayman.placement.gangs.book import ranked
-from drayman.placement.gangs.gang import Flaw, Gang
+from drayman.placement.gangs.gang import Flaw, Gang, GangKey
 from drayman.placement.gangs.quorum import Shortfall, shortfall
 from drayman.placement.joint.members import Chosen, Ready, choices
-from drayman.placement.joint.places import Ground, Nearest, Places
+from drayman.placement.joint.places import Counted, Extent, Ground, Nearest, Places
 from drayman.placement.joint.seating import Seat, Seats
+from drayman.placement.nodes import NodeState
+from drayman.placement.surroundings import Surroundings
 
 MOST_CHOICES: Final = 32
 """How many choices of members are tried, where not all of them have to start."""
@@ -44,8 +46,8 @@ class Incomplete(Struct, frozen=True):
 
     gang: Gang
     lack: Shortfall
-    unready: tuple[Pod, NoPlacement] | None = None
-    """One of them that exists, and what it waits for."""
+    unready: tuple[Pod, NoPlacement | None] | None = None
+    """One of them that exists, and what it waits for; None if nothing is to be decided about it."""
 
 
 class NoRoom(Struct, frozen=True, eq=False):
@@ -57,6 +59,12 @@ class NoRoom(Struct, frozen=True, eq=False):
     """How many of them have to start together."""
     gave_up: bool
     """Whether a search ended without an answer."""
+    fewest: Chosen
+    """Those that were tried last: no more than have to start."""
+    has_alternatives: bool = False
+    """Whether others could start in their place, because not every subgroup has to."""
+    is_joining: bool = False
+    """Whether the gang has started, and these would come in addition."""
 
 
 class Starting(Struct, frozen=True, eq=False):
@@ -78,6 +86,21 @@ class GangDecider:
         self._ground = Ground(round_, domains, counts, policy)
         self.seating = self._ground.seating
 
+    def decide_about(
+        self, key: GangKey, candidates: Sequence[Pod]
+    ) -> Flawed | Incomplete | NoRoom | Starting | None:
+        """What becomes of the gang of this key, of which these members wait. None if it is not a gang: its pods are on their own."""
+        gang = self._book.gang(key)
+        if gang is None:
+            return None
+        if isinstance(gang, Flaw):
+            return Flawed(gang)
+        for pod in candidates:
+            own = self._book.gang_of(pod)
+            if isinstance(own, Flaw):
+                return Flawed(own)
+        return self.decide(gang, candidates)
+
     def decide(self, gang: Gang, candidates: Sequence[Pod]) -> Incomplete | NoRoom | Starting:
         """Which of these members, which wait for a node, start now."""
         lack = self._book.lack(gang)
@@ -92,7 +115,7 @@ class GangDecider:
             }
         )
         ready: list[Ready] = []
-        unready: tuple[Pod, NoPlacement] | None = None
+        unready: tuple[Pod, NoPlacement | None] | None = None
         for member in members:
             demand = self._round.readied(member.pod)
             if isinstance(demand, Demand):
@@ -102,7 +125,7 @@ class GangDecider:
         has = self._running(gang)
         lack = shortfall(gang, has + Counter(each.part for each in ready))
         if lack is not None:
-            return Incomplete(gang, lack, unready)
+            return Incomplete(gang, lack, unready or self._held_back(gang, candidates))
         if shortfall(gang, has) is None:
             return self._joining(gang, ready)
         return self._starting(gang, ready, has)
@@ -113,6 +136,28 @@ class GangDecider:
             Ready(self._book.waiting(refused.gang.key)[d.needs.uid], d) for d in refused.demands
         ]
         return Places(self._ground, refused.gang, Chosen(tuple(members), {})).nearest()
+
+    def counted(
+        self, refused: NoRoom, state: Surroundings | None = None, counts: CopyCounts | None = None
+    ) -> Counted | None:
+        """What domains hold of a gang that was refused, in the cluster or in another state of it."""
+        return Places(self._ground, refused.gang, refused.fewest).counted(state, counts)
+
+    def homes(self, refused: NoRoom) -> tuple[tuple[NodeState, ...], ...]:
+        """The nodes of each place in which a gang that was refused could be, those with the most room first."""
+        return Places(self._ground, refused.gang, refused.fewest).homes()
+
+    def extent(self, gang: Gang, nodes: Sequence[str]) -> Extent:
+        """How near to each other members of a gang are that have these nodes."""
+        return Places(self._ground, gang, Chosen((), {})).extent(nodes)
+
+    def _held_back(self, gang: Gang, candidates: Sequence[Pod]) -> tuple[Pod, None] | None:
+        """A member that exists but is not up for a decision, such as one with a gate."""
+        known = {pod.metadata.uid for pod in candidates}
+        for member in ranked(self._book.waiting(gang.key)):
+            if member.uid not in known and member.is_staying:
+                return member.pod, None
+        return None
 
     def _running(self, gang: Gang) -> Counter[str]:
         """How many members have a node, or have done their part, by subgroup."""
@@ -126,14 +171,19 @@ class GangDecider:
     def _starting(self, gang: Gang, ready: Sequence[Ready], has: Counter[str]) -> NoRoom | Starting:
         needed = len(ready)
         gave_up = False
+        tried = 0
+        fewest = Chosen(tuple(ready), {})
         for chosen in islice(choices(gang, ready, has), MOST_CHOICES):
+            tried += 1
+            fewest = chosen
             needed = min(needed, chosen.needed)
             place = Places(self._ground, gang, chosen)
             seats = place.search()
             gave_up |= place.gave_up
             if seats is not None:
                 return Starting(gang, seats)
-        return NoRoom(gang, tuple(each.demand for each in ready), needed, gave_up)
+        demands = tuple(each.demand for each in ready)
+        return NoRoom(gang, demands, needed, gave_up, fewest, has_alternatives=tried > 2)
 
     def _joining(self, gang: Gang, ready: Sequence[Ready]) -> NoRoom | Starting:
         """Members beyond the quorum, each on its own."""
@@ -156,4 +206,5 @@ class GangDecider:
                     seats.append(seat)
         if seats:
             return Starting(gang, tuple(seats), as_one=False)
-        return NoRoom(gang, tuple(each.demand for each in ready), 1, gave_up)
+        demands = tuple(each.demand for each in ready)
+        return NoRoom(gang, demands, 1, gave_up, Chosen(tuple(ready[:1]), {}), is_joining=True)

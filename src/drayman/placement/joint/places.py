@@ -19,8 +19,8 @@ from drayman.placement.domains.assigning import Part
 from drayman.placement.domains.choosing import Candidate, Request, choose
 from drayman.placement.domains.copies import CopyCounts, kinds_of
 from drayman.placement.domains.following import Domains
-from drayman.placement.domains.rooms import Amounts, Wanted, rooms
-from drayman.placement.domains.tree import DomainTree
+from drayman.placement.domains.rooms import Amounts, Rooms, Wanted, rooms
+from drayman.placement.domains.tree import DomainTree, enclosing, used_by
 from drayman.placement.gangs.book import Member, ranked
 from drayman.placement.gangs.gang import Gang, Slices, Wish
 from drayman.placement.joint.arranging import Arranger
@@ -28,6 +28,7 @@ from drayman.placement.joint.members import Chosen, Ready
 from drayman.placement.joint.seating import Seat, Seating, Seats
 from drayman.placement.nodes import NodeState
 from drayman.placement.state import ClusterState
+from drayman.placement.surroundings import Surroundings
 from drayman.topology import Path
 from drayman.topology.hierarchy import Hierarchy, configured
 
@@ -53,6 +54,26 @@ class Nearest(Struct, frozen=True, eq=False):
     place: str
     """Empty: anywhere."""
     nodes: tuple[NodeState, ...]
+
+
+class Extent(Struct, frozen=True):
+    """How near to each other members are."""
+
+    place: str
+    """The smallest domain that all of them are in: rack r3."""
+    spread: Mapping[str, int]
+    """How many domains of each finer level they use, nodes last."""
+
+
+class Counted(Struct, frozen=True, eq=False):
+    """What domains hold of members that are tried together, and what those ask for, by counting alone."""
+
+    rooms: Rooms
+    request: Request
+    numbers: Amounts
+    """How many of each kind have to start."""
+    names: tuple[str, ...]
+    """What each kind is called."""
 
 
 def placed_members(state: ClusterState, gang: Gang) -> tuple[Member, ...]:
@@ -115,15 +136,59 @@ class Places:
             return Nearest(
                 self._ground.arranger.arrange(demands, 1, everywhere) or (), "", everywhere
             )
-        held = rooms(self._state, tree, self._ground.counts, self._wanted)
-        pinned = {leaf[: required + 1] for leaf in self._pinned(tree, lambda _: True)}
-        homes = [path for path in tree.domains(required) if not pinned or path in pinned]
-        homes.sort(key=lambda path: (-held.of(path)[0], path))
+        homes = self._homes_by_room(tree, required)
         if not homes:
             return Nearest((), "", ())
         nodes = tuple(self._state.nodes[name] for name in tree.nodes(homes[0]))
         found = self._ground.arranger.arrange(demands, 1, nodes) or ()
         return Nearest(found, tree.title(homes[0]), nodes)
+
+    def counted(
+        self, state: Surroundings | None = None, counts: CopyCounts | None = None
+    ) -> Counted | None:
+        """What the domains hold, in the cluster or in another state of it. None if the gang names a level that does not exist."""
+        try:
+            tree = self._ground.domains.tree(self._hierarchy())
+            request = self._request(tree)
+        except KeyError:
+            return None
+        held = rooms(state or self._state, tree, counts or self._ground.counts, self._wanted)
+        kinds = self._wanted.kinds
+        names = tuple(f"like {kind.demand.pod.metadata.name}" for kind in kinds)
+        return Counted(held, request, request.need[: len(kinds)], names)
+
+    def homes(self) -> tuple[tuple[NodeState, ...], ...]:
+        """The nodes of each place in which the gang could be, those with the most room first."""
+        try:
+            tree = self._ground.domains.tree(self._hierarchy())
+            required, _ = _levels(tree, self._gang.wish)
+        except KeyError:
+            return ()
+        if required is None:
+            return (tuple(self._state.nodes.values()),)
+        homes = self._homes_by_room(tree, required)
+        return tuple(tuple(self._state.nodes[name] for name in tree.nodes(path)) for path in homes)
+
+    def _homes_by_room(self, tree: DomainTree, required: int) -> list[Path]:
+        held = rooms(self._state, tree, self._ground.counts, self._wanted)
+        pinned = {leaf[: required + 1] for leaf in self._pinned(tree, lambda _: True)}
+        homes = [path for path in tree.domains(required) if not pinned or path in pinned]
+        need = self._wanted.need
+        return sorted(
+            homes, key=lambda path: (tuple(map(_negative_least, held.of(path), need)), path)
+        )
+
+    def extent(self, nodes: Sequence[str]) -> Extent:
+        """How near these nodes are to each other, by the levels that the gang knows."""
+        tree = self._ground.domains.tree(self._hierarchy())
+        leaves = [leaf for name in nodes if (leaf := tree.leaf(name)) is not None]
+        home = enclosing(leaves)
+        while home and not home[-1]:
+            home = home[:-1]
+        levels = enumerate(tree.hierarchy.levels[len(home) :], len(home))
+        spread = {level.title: len(used_by(leaves, at)) for at, level in levels}
+        spread = {title: number for title, number in spread.items() if title != "host"}
+        return Extent(tree.title(home), {**spread, "node": len(set(leaves))})
 
     def _hierarchy(self) -> Hierarchy:
         gang = self._gang
@@ -286,6 +351,10 @@ class Places:
             if home is not None:
                 return home
             name = part.parent
+
+
+def _negative_least(have: int, want: int) -> int:
+    return -min(have, want)
 
 
 def _slice_name(part: str, size: int, first: int) -> str:

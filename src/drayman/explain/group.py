@@ -1,0 +1,69 @@
+"""Everything about a group of pods, of any kind that states gangs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from drayman.api.core import Pod
+from drayman.api.pods import is_finished
+from drayman.explain.answer import Explanation, GangAnswer
+from drayman.explain.gang import GangFinding, Gangs
+from drayman.explain.pod import explain_member, explained
+from drayman.explain.workload import Whole, explain_pods
+from drayman.placement.gangs.book import GroupObject, key_of_group, ranked
+from drayman.placement.gangs.gang import GangKey
+from drayman.placement.world import World
+from drayman.reasons.reason import Headline, Reason
+from drayman.reasons.wording import counted
+
+_KIND: Final = "PodGroup"
+
+
+def explain_group(world: World, group: GroupObject) -> Explanation:
+    """Why the gang waits, or where it runs. The pods of a group that is not a gang are on their own."""
+    key = key_of_group(group)
+    gangs = Gangs(world)
+    found = gangs.find(key)
+    pods = _pods(world, key)
+    if found is None:
+        if pods:
+            return explain_pods(world, Whole(_KIND, "pod group", group.metadata), pods)
+        text = "The group is not a gang, and no pod is in it."
+        return explained(world, _KIND, group.metadata, Headline.of(Reason.RUNS, text))
+    answer = gangs.answer(found)
+    base = explained(world, _KIND, group.metadata, _headline(found, answer))
+    waiting = [pod for pod in pods if not pod.spec.node_name]
+    if found.refusal is not None and waiting:
+        first = explain_member(world, waiting[0], gangs, found)
+        changes = {"remedies": first.remedies, "untried": first.untried}
+        base = msgspec.structs.replace(base, **changes)
+    return msgspec.structs.replace(base, gang=answer)
+
+
+def _pods(world: World, key: GangKey) -> list[Pod]:
+    book = world.state.gangs
+    members = [*ranked(book.waiting(key)), *ranked(book.placed(key))]
+    return [member.pod for member in members if not is_finished(member.pod)]
+
+
+def _headline(found: GangFinding, answer: GangAnswer) -> Headline:
+    runs = sum(member.state == "runs" for member in answer.members)
+    if found.outcome is None:
+        done = sum(member.state == "done" for member in answer.members)
+        text = f"{counted(runs, 'pod')} of {found.key} {_have(runs)}{answer.where}."
+        if done:
+            text = f"{text} {counted(done, 'pod')} {'has' if done == 1 else 'have'} finished."
+        return Headline.of(Reason.RUNS, text)
+    if found.starts:
+        left = sum(member.state == "no room" for member in answer.members)
+        rest = f"; there is no room for {left:,} more" if left else ""
+        text = f"{counted(len(found.seats), 'pod')} of {found.key} can start{rest}."
+        return Headline.of(Reason.FITS, text)
+    assert found.refusal is not None
+    return found.refusal.headline
+
+
+def _have(number: int) -> str:
+    return "has a node" if number == 1 else "have their nodes"

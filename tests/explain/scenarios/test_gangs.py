@@ -1,0 +1,146 @@
+"""Scenarios of pods that start together with others, or not at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from drayman.reasons.reason import Reason
+from explain.scenarios.scene import NVIDIA, Scene, numbered
+from explain.scenarios.telling import Near, Scenario, check, named
+from oracle.build import claim, exactly
+from oracle.nodes import JsonObject
+
+RACK = "topology.kubernetes.io/rack"
+ZONE = "topology.kubernetes.io/zone"
+FOUR_GPUS = claim(exactly("gpus", 4, cls=NVIDIA))
+ONE_GPU = claim(exactly("gpus"))
+
+
+def group(least: int, level: str = "") -> JsonObject:
+    spec: JsonObject = {"schedulingPolicy": {"gang": {"minCount": least}}}
+    if level:
+        spec["schedulingConstraints"] = {"topology": [{"key": level}]}
+    metadata = {"name": "ring", "namespace": "default", "uid": "group-ring"}
+    return {"metadata": metadata, "spec": spec}
+
+
+def members(scene: Scene, number: int, wanted: JsonObject, **fields: Any) -> Scene:
+    """Pods of the group, the first of them last: that is the one that is asked about."""
+    for index in reversed(range(number)):
+        metadata = {"schedulingGroup": {"podGroupName": "ring"}}
+        scene.waits(f"llama-{index}", {f"gpus-{index}": wanted}, **metadata, **fields)
+    return scene
+
+
+def not_all_created() -> Scene:
+    return members(Scene("dgx-h100=1").add("pod_groups", group(3)), 2, FOUR_GPUS)
+
+
+def one_is_gated() -> Scene:
+    scene = Scene("dgx-h100=1").add("pod_groups", group(2))
+    ring = {"schedulingGroup": {"podGroupName": "ring"}}
+    scene.waits("llama-1", {"gpus-1": FOUR_GPUS}, schedulingGates=[{"name": "budget"}], **ring)
+    return scene.waits("llama-0", {"gpus-0": FOUR_GPUS}, **ring)
+
+
+def gang_of_none() -> Scene:
+    said = {"drayman.dev/gang": "none", "drayman.dev/gang-name": "ring"}
+    return Scene("dgx-h100=1").waits("llama-0", {"gpus": FOUR_GPUS}, annotations=said)
+
+
+def larger_than_the_cluster() -> Scene:
+    return members(Scene("dgx-h100=1").add("pod_groups", group(3)), 3, FOUR_GPUS)
+
+
+def held_by_another() -> Scene:
+    scene = Scene("dgx-h100=1").add("pod_groups", group(2))
+    return members(scene.holds("bert", "dgx-h100-0", numbered(5)), 2, FOUR_GPUS)
+
+
+def racks(*free: int) -> Scene:
+    """Racks with so many nodes of one GPU each, all of them in one zone."""
+    scene = Scene()
+    for rack, number in zip("abc", free, strict=False):
+        for index in range(number):
+            labels = {RACK: rack, ZONE: "z"}
+            scene.node(f"node-{rack}{index}", 1, labels=labels)
+    return scene
+
+
+def in_no_single_rack() -> Scene:
+    scene = racks(3, 2).holds("bert", "node-a0", "gpu-0")
+    return members(scene.add("pod_groups", group(3, RACK)), 3, ONE_GPU)
+
+
+SCENARIOS = (
+    Scenario(
+        name="a pod of the gang does not exist yet",
+        scene=not_all_created,
+        reason=Reason.GANG_INCOMPLETE,
+        says="Pod group default/ring has 2 of the 3 pods that start together.",
+    ),
+    Scenario(
+        name="a pod of the gang is gated",
+        scene=one_is_gated,
+        reason=Reason.GANG_INCOMPLETE,
+        says=(
+            "Pod group default/ring has 1 of the 2 pods that start together and are ready.",
+            "Pod llama-1: Gated (held): The pod is held back by a scheduling gate: budget.",
+        ),
+    ),
+    Scenario(
+        name="the number of pods that start together is not a number",
+        scene=gang_of_none,
+        reason=Reason.GANG_INVALID,
+        says=("Pod default/llama-0", "drayman.dev/gang"),
+    ),
+    Scenario(
+        name="the gang is larger than the cluster",
+        scene=larger_than_the_cluster,
+        reason=Reason.GANG_OVERSIZED,
+        says=(
+            "Pod group default/ring: even with nothing in use, the cluster holds 2 of 3 pods.",
+            "The next one: Claim gpus-2, request gpus wants 4 devices; all 8 that match are taken"
+            " by other pods of the gang.",
+        ),
+        remedies=("Let 2 pods of pod group default/ring start together instead of 3.",),
+    ),
+    Scenario(
+        name="another pod has what the gang needs",
+        scene=held_by_another,
+        reason=Reason.GANG_TOO_LARGE,
+        says="Pod group default/ring: 0 of 2 pods fit at once. The next one: Claim gpus-0",
+        funnels={"gpus": "node fit 1/20, class 1/8, free 1/3, taints 1/3, count 0/0"},
+        nearest=Near(
+            "dgx-h100-0",
+            "finds 3 of 4",
+            devices="gpu-5 gpu-6 gpu-7",
+            missing=1,
+            blocked={numbered(5): "in use by"},
+        ),
+        holders=(f"default/bert: {numbered(5)}",),
+        remedies=("Delete pod default/bert.",),
+    ),
+    Scenario(
+        name="no rack has room for all of the gang",
+        scene=in_no_single_rack,
+        reason=Reason.GANG_SCATTERED,
+        says=(
+            "Pod group default/ring has to be in one rack. Rack a holds 2 of 3, rack b holds 2 of 3.",
+            "The next one in rack a: Claim gpus-2",
+        ),
+        remedies=(
+            "Let 2 pods of pod group default/ring start together instead of 3.",
+            f"Require one zone ({ZONE}) instead of one rack for pod group default/ring.",
+            "Delete pod default/bert.",
+        ),
+    ),
+)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=named)
+def test_what_is_told(scenario: Scenario) -> None:
+    """The reason, the numbers and the remedies are as the scenario says, and every remedy lets the gang start."""
+    check(scenario)

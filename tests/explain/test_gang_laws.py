@@ -1,0 +1,182 @@
+"""What is said about a gang is what the scheduler says: explanations, conditions and plans are one decision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drayman.allocator import Policy
+from drayman.api.codec import convert
+from drayman.api.core import Pod
+from drayman.api.pod_groups import PodGroup
+from drayman.api.resource import ResourceClaim
+from drayman.explain.group import explain_group
+from drayman.explain.pod import explain_pod
+from drayman.placement.world import World, state_of
+from drayman.reasons.reason import Reason
+from drayman.scheduler.cycle import Cycle
+from drayman.scheduler.queue import Queue
+from drayman.simulate.planning import plan
+from simulate.cluster import NOW, alone, claim, cluster, held, node, pod, wanted
+
+RACK = "topology.kubernetes.io/rack"
+RACKS = ("a", "a", "b", "b", "")
+
+Gang = tuple[int, bool, list[tuple[int, bool]]]
+"""How many start together, whether in one rack, and the members: how many devices each wants and whether it is gated."""
+GANGS: st.SearchStrategy[Gang] = st.tuples(
+    st.integers(1, 4),
+    st.booleans(),
+    st.lists(st.tuples(st.integers(1, 3), st.sampled_from([False] * 5 + [True])), min_size=1, max_size=4),
+)  # fmt: skip
+DEVICES = st.lists(st.integers(0, 4), min_size=5, max_size=5)
+IN_USE = st.lists(st.integers(0, 2), min_size=5, max_size=5)
+
+
+def group(least: int, *, in_one_rack: bool) -> PodGroup:
+    spec: dict[str, Any] = {"schedulingPolicy": {"gang": {"minCount": least}}}
+    if in_one_rack:
+        spec["schedulingConstraints"] = {"topology": [{"key": RACK}]}
+    metadata = {"name": "g", "namespace": "default", "uid": "g"}
+    return convert(PodGroup, {"metadata": metadata, "spec": spec})
+
+
+def fields_of(number: int, member: tuple[int, bool]) -> dict[str, Any]:
+    _, is_gated = member
+    gates = {"schedulingGates": [{"name": "wait"}]} if is_gated else {}
+    return {"claim": f"w{number}", "schedulingGroup": {"podGroupName": "g"}, **gates}
+
+
+def claims_of(gang: Gang) -> tuple[ResourceClaim, ...]:
+    return tuple(claim(f"w{number}", member[0]) for number, member in enumerate(gang[2]))
+
+
+def world(devices: list[int], in_use: list[int], gang: Gang, *, with_pods: bool = True) -> World:
+    least, in_one_rack, members = gang
+    names = [f"n{index}" for index in range(len(devices))]
+    nodes = tuple(
+        node(name, labels={RACK: rack} if rack else {})
+        for name, rack in zip(names, RACKS, strict=True)
+    )
+    claims = tuple(
+        held(f"c-{name}", name, *(f"gpu-{n}" for n in range(min(used, total))))
+        for name, used, total in zip(names, in_use, devices, strict=True)
+        if min(used, total)
+    )
+    pods = [pod(f"p{n}", **fields_of(n, member)) for n, member in enumerate(members)]
+    return cluster(
+        dict(zip(names, devices, strict=True)),
+        nodes=nodes,
+        claims=(*claims, *(claims_of(gang) if with_pods else ())),
+        pods=tuple(pods) if with_pods else (),
+        pod_groups=(group(least, in_one_rack=in_one_rack),),
+    )
+
+
+class Decided:
+    """What the scheduler makes of the pods of a world: nodes, and what it says to those that wait."""
+
+    def __init__(self, there: World) -> None:
+        queue, state = Queue(), state_of(there.objects)
+        cycle = Cycle(state, queue, lambda: NOW, policy=Policy.BEST, binding_timeout_s=600.0)
+        self.nodes: dict[str, str] = {}
+        self.said: dict[str, str] = {}
+        for each in there.objects.pods:
+            if not each.spec.scheduling_gates:
+                queue.add(each, state.gangs.key_of(each))
+        for _ in range(2 * len(there.objects.pods)):
+            decisions = cycle.decide(8)
+            for placement in decisions.placements:
+                self.nodes[placement.pod.metadata.name] = placement.node
+            for refused in decisions.refused:
+                message = refused.message
+                for each in refused.entry.pods.values():
+                    self.said[each.metadata.name] = message
+
+
+@given(DEVICES, IN_USE, GANGS)
+def test_an_explanation_says_what_the_scheduler_says(
+    devices: list[int], in_use: list[int], gang: Gang
+) -> None:
+    """For each member: where it would start, or the same reason in the same words."""
+    there = world(devices, in_use, gang)
+    decided = Decided(there)
+    for each in there.objects.pods:
+        name, found = each.metadata.name, explain_pod(there, each)
+        if each.spec.scheduling_gates:
+            assert found.headline.reason is Reason.GATED
+        elif name in decided.nodes:
+            assert (found.headline.reason, found.node) == (Reason.FITS, decided.nodes[name])
+        else:
+            assert str(found.headline) == decided.said[name]
+        assert found.gang is not None
+        states = {member.pod: member.state for member in found.gang.members}
+        assert len(states) == len(there.objects.pods)
+    whole = explain_group(there, there.objects.pod_groups[0])
+    assert (whole.headline.reason is Reason.FITS) == bool(decided.nodes)
+
+
+@given(DEVICES, IN_USE, GANGS)
+def test_a_plan_starts_as_many_as_are_needed_or_none(
+    devices: list[int], in_use: list[int], gang: Gang
+) -> None:
+    """And those that the scheduler would start, on the same nodes."""
+    least, in_one_rack, members = gang
+    there = world(devices, in_use, gang, with_pods=False)
+    pods = [alone(f"p{n}", **fields_of(n, member)) for n, member in enumerate(members)]
+    report = plan(there, wanted(*pods, claims=claims_of(gang)))
+    nodes = {made.name: made.node for made in report.pods if made.waits is None}
+    assert not nodes or len(nodes) >= least
+    if in_one_rack and nodes:
+        racks = {RACKS[int(name[1:])] for name in nodes.values()}
+        assert len(racks) == 1
+        assert racks != {""}
+    assert nodes == Decided(world(devices, in_use, gang)).nodes
+
+
+def test_what_a_gang_is_said_to_need_is_not_what_it_would_take_itself() -> None:
+    """Devices that other members would take are not in use."""
+    there = world([2, 0, 0, 0, 0], [1, 0, 0, 0, 0], (2, False, [(1, False)] * 2))
+    said = explain_pod(there, there.objects.pods[0]).headline
+    assert said.reason is Reason.GANG_TOO_LARGE
+    assert "of 2 that match, 1 is in use and 1 is taken by other pods of the gang" in said.sentence
+
+
+def members_of(there: World) -> dict[str, tuple[str, str]]:
+    found = explain_pod(there, there.objects.pods[0]).gang
+    assert found is not None
+    return {member.pod: (member.state, member.node) for member in found.members}
+
+
+def test_members_are_shown_where_the_most_of_them_fit() -> None:
+    there = world([1, 1, 0, 2, 0], [0] * 5, (4, True, [(1, False)] * 4))
+    found = members_of(there)
+    assert sorted(state for state, _ in found.values()) == ["fits", "fits", "no room", "no room"]
+    explained = explain_pod(there, there.objects.pods[0]).gang
+    assert explained is not None
+    assert [(each.domain, each.holds) for each in explained.domains] == [
+        ("rack a", (2,)),
+        ("rack b", (2,)),
+    ]
+
+
+def test_a_gang_that_runs_is_said_to_be_somewhere() -> None:
+    """The smallest domain that all of it is in, and over how many nodes it is spread."""
+    ring: dict[str, Any] = {"schedulingGroup": {"podGroupName": "g"}}
+    pods: tuple[Pod, ...] = (pod("p0", nodeName="n2", **ring), pod("p1", nodeName="n3", **ring))
+    there = world([0] * 5, [0] * 5, (2, True, []))
+    there = cluster(
+        {},
+        nodes=there.objects.nodes,
+        pods=pods,
+        pod_groups=there.objects.pod_groups,
+    )
+    found = explain_pod(there, pods[0])
+    assert found.gang is not None
+    assert (found.gang.place, found.gang.spread) == ("rack b", {"node": 2})
+    whole = explain_group(there, there.objects.pod_groups[0])
+    assert whole.headline.sentence == (
+        "2 pods of pod group default/g have their nodes in rack b, on 2 nodes."
+    )
