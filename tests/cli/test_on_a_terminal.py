@@ -118,6 +118,7 @@ CASES: Final = {
     "top claims": Case("top claims", "trainer"),
     "top claims --watch": Case("top claims --watch", "trainer", INTERRUPTED, "notebooks"),
     "top pools": Case("top pools", "dgx-h100-mig-0"),
+    "top owners": Case("top owners", "trainer"),
     "snapshot": Case("snapshot", '"kind":"Snapshot"', is_data=True),
     "migrate": Case("migrate old.yaml", "kind: Pod", is_data=True),
     "migrate --diff": Case("migrate --diff old.yaml", r"^-.*nvidia.com/gpu", is_data=True),
@@ -145,6 +146,7 @@ CASES: Final = {
         until="^scheduling pods of drayman",
         is_data=True,
     ),
+    "bench gangs": Case("bench gangs --scene gang --nodes 2", "^gang +4 pods"),
     "bench schedule --list": Case("bench schedule --list", "nodes +[0-9]+ pods"),
     "bench schedule": Case(
         "bench schedule --workload FirstAvailable/fast --nodes 2", "^throughput"

@@ -67,7 +67,7 @@ def test_the_prices_of_drayman_up_are_known(folder: Path) -> None:
     place, other = Folder(folder / "data"), folder / "other"
     place.prepare()
     for path, url in ((place.kubeconfig, "https://127.0.0.1:1"), (other, "https://127.0.0.1:2")):
-        path.write_bytes(kubeconfig(url, b"", "token"))
+        path.write_bytes(kubeconfig(url, b"", "token", {}))
     record = Record(
         os.getpid(),
         "https://127.0.0.1:1",

@@ -13,7 +13,7 @@ from drayman.api.codec import to_dict
 from drayman.api.resource import Device, DeviceClass, ResourceSlice
 from drayman.cel.device import check_selector, compile_selector
 from drayman.drivers.profiles import PROFILES, HardwareNode, Wanted, parse_profiles, simulate
-from drayman.topology.levels import LevelKind, levels
+from drayman.topology.levels import LevelKind, places
 
 ROOT = "resource.kubernetes.io/pcieRoot"
 NUMA = "resource.kubernetes.io/numaNode"
@@ -71,7 +71,7 @@ def selects(item: DeviceClass, driver: str, device: Device) -> bool:
 def test_nodes_say_where_they_stand(name: str) -> None:
     """Host, rack, block, zone and region come from labels that the topology package reads."""
     for node in PROFILES[name].unit(0):
-        kinds = {level.kind for level in levels(node.node.metadata.labels)}
+        kinds = {place.kind for place in places(node.node.metadata.labels)}
         wanted = {LevelKind.HOST, LevelKind.RACK, LevelKind.BLOCK, LevelKind.ZONE, LevelKind.REGION}
         assert wanted <= kinds
 

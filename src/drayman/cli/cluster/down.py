@@ -64,7 +64,10 @@ def down(data_dir: Path | None, timeout: float) -> None:
     to_stdout(f"state kept in {folder.path}")
 
 
-@click.command(epilog="\b\nExamples:\n  drayman status\n  drayman status -o json\n")
+@click.command(
+    short_help="Say whether a cluster runs, where, and whether it is well.",
+    epilog="\b\nExamples:\n  drayman status\n  drayman status -o json\n",
+)
 @data_dir_option
 @click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text")
 def status(data_dir: Path | None, output: str) -> None:
