@@ -147,14 +147,14 @@ class GangReasons:
         now = decider.counted(refused)
         if now is None:
             return None
+        ever = None
         if not refused.has_alternatives:
             ever = decider.counted(refused, self._empty, self._empty_counts)
-            if ever is not None:
-                found = locality_refusal(
-                    ever.rooms, ever.request, ever.numbers, empty=ever.rooms, names=ever.names
-                )
-                if found is not None:
-                    return found
+        if ever is not None:
+            found = locality_refusal(ever.rooms, ever.request, ever.numbers, names=ever.names)
+            # Members that run in several domains may end: then all of it can be in one.
+            if found is not None and len(found.runs_in) < 2:
+                return replace(found, outlook=Outlook.NEVER.value)
         return locality_refusal(now.rooms, now.request, now.numbers, names=now.names)
 
     def _of_one_pod(self, round_: Round, demand: Demand) -> Headline | None:
@@ -207,6 +207,11 @@ def _no_room(
     else:
         reason = Reason.GANG_SCATTERED if nearest.place else Reason.GANG_TOO_LARGE
         said = f"{key}: {fitting} fit at once{where}."
+        if len(nearest.seats) >= refused.needed:
+            all_of_it = counted(refused.needed, "pod")
+            said = (
+                f"{key}: {all_of_it} fit at once{where}, but not with each part where it has to be."
+            )
     if next_one is not None:
         beside = where if locality is not None else ""
         said = f"{said} The next one{beside}: {next_one.sentence}"
