@@ -59,8 +59,9 @@ def test_a_pod_of_a_gang_without_room(tmp_path: Path) -> None:
     )
     lines = result.stdout.splitlines()
     start = lines.index("the gang (pod group default/ring)")
-    assert lines[start : start + 8] == [
+    assert lines[start : start + 9] == [
         "the gang (pod group default/ring)",
+        "  3 pods start together: 2 would fit, 1 without room",
         "  domain  holds with nothing in use",
         "  rack a                     2 of 3",
         "  rack b                     2 of 3",
