@@ -217,3 +217,27 @@ def test_a_pod_that_would_join_is_said_to_lack_room_where_the_others_are() -> No
     assert found.headline.reason in (Reason.GANG_SCATTERED, Reason.GANG_OVERSIZED)
     assert "Pod group default/g has started and has to be in one rack." in found.headline.sentence
     assert "embers run in rack b, which holds 0 of 1 that are missing" in found.headline.sentence
+
+
+def test_a_level_that_no_node_has() -> None:
+    """There is no domain of it, in use or not."""
+    there = world([1] * 5, [0] * 5, (2, True, [(1, False)] * 2))
+    bare = tuple(node(each.metadata.name) for each in there.objects.nodes)
+    found = explain_pod(
+        there.with_objects(there.objects.joined(Objects(nodes=bare))), there.objects.pods[0]
+    )
+    assert str(found.headline) == (
+        "GangOversized (never): Pod group default/g has to be in one rack."
+        f" There is no rack: no node has the label {RACK}."
+    )
+
+
+def test_a_member_that_no_node_could_take_is_named() -> None:
+    """The others fit, and what it lacks is said though that has nothing to do with them."""
+    there = world([1] * 5, [0] * 5, (3, True, [(2, False), (1, False), (1, False)]))
+    found = explain_pod(there, there.objects.pods[1]).headline
+    assert found.reason is Reason.GANG_OVERSIZED
+    assert "rack a holds 0 of 1 like p0" in found.sentence
+    assert found.sentence.endswith(
+        "Claim w0, request gpu wants 2 devices; no node has more than 1 that match."
+    )

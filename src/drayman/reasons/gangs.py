@@ -75,7 +75,7 @@ class GangRefusal(Struct, frozen=True, eq=False):
 
     headline: Headline
     nearest: Nearest | None = None
-    """Set if there is no room: as many members as fit at once."""
+    """Set if there is no room: as many members as fit at once, slices and subgroups apart."""
     locality: LocalityRefusal | None = None
     """Set if that follows from what domains hold."""
     homes: tuple[tuple[NodeState, ...], ...] = ()
@@ -140,6 +140,9 @@ class GangReasons:
         locality = self._locality(decider, refused)
         next_one = None if rest is None else self._next_one(round_, decider, nearest, rest)
         said = _no_room(refused, nearest, locality, next_one)
+        if len(seated) >= refused.needed:
+            # It is its parts that find no place: there is nothing to be shown.
+            nearest = replace(nearest, seats=())
         return GangRefusal(said, nearest, locality, decider.homes(refused))
 
     def _locality(self, decider: GangDecider, refused: NoRoom) -> LocalityRefusal | None:
@@ -179,7 +182,8 @@ class GangReasons:
             headlines = Headlines(self._state, self._policy, planned)
             if len(here) == len(self._state.nodes):
                 return headlines.of(rest, NotFound(here))
-            return headlines.among(rest, here)
+            found = headlines.among(rest, here)
+        return found or self._of_one_pod(round_, rest)
 
     def _other_members(self) -> Planned:
         """What others of the gang would take is not in use."""
@@ -221,7 +225,7 @@ def _no_room(
 def _by_counting(refused: NoRoom, nearest: Nearest, locality: LocalityRefusal) -> str:
     key, is_never = refused.gang.key, locality.outlook == Outlook.NEVER.value
     held = locality.sentence
-    if is_never:
+    if is_never and locality.domains:
         held = f"Even with nothing in use, {held[:1].lower()}{held[1:]}"
     if locality.level:
         started = "has started and " if refused.is_joining else ""
