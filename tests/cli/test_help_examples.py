@@ -24,6 +24,7 @@ from drayman.cluster.resources import (
     DEPLOYMENTS,
     JOBS,
     NAMESPACES,
+    POD_GROUPS,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
@@ -161,7 +162,7 @@ def serve_beside_a_cluster(found: list[str], folder: Path) -> None:
 
 
 async def submit_what_is_explained(kubeconfig: Path) -> None:
-    """The pod, the claim, the job and the deployment of the examples."""
+    """The pod, the claim, the job, the deployment and the group of the examples."""
     claim = {**template("gpus"), "kind": "ResourceClaim"}
     claim["spec"] = claim["spec"]["spec"]
     kinds = {
@@ -177,6 +178,9 @@ async def submit_what_is_explained(kubeconfig: Path) -> None:
         web = deployment("web", pod_spec("one"), replicas=2)
         for body in (template("one"), pod("trainer", "one"), job("sweep", "one", pods=2), web):
             await client.create(kinds[body["kind"]].as_values(), body, "default")
+        spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+        ring = {"metadata": {"name": "ring"}, "spec": spec}
+        await client.create(POD_GROUPS.as_values(), ring, "default")
 
 
 def explain_what_is_there(found: list[str], folder: Path) -> None:

@@ -14,11 +14,12 @@ from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import ResourceClaim
 from drayman.explain.group import explain_group
 from drayman.explain.pod import explain_pod
-from drayman.placement.world import World, state_of
-from drayman.reasons.reason import Reason
+from drayman.placement.world import Objects, World, state_of
+from drayman.reasons.reason import Outlook, Reason
 from drayman.scheduler.cycle import Cycle
 from drayman.scheduler.queue import Queue
 from drayman.simulate.planning import plan
+from explain.applying import apply
 from simulate.cluster import NOW, alone, claim, cluster, held, node, pod, wanted
 
 RACK = "topology.kubernetes.io/rack"
@@ -136,6 +137,30 @@ def test_a_plan_starts_as_many_as_are_needed_or_none(
     assert nodes == Decided(world(devices, in_use, gang)).nodes
 
 
+@given(DEVICES, IN_USE, GANGS)
+def test_what_is_said_to_be_impossible_is_so_in_an_empty_cluster(
+    devices: list[int], in_use: list[int], gang: Gang
+) -> None:
+    """If waiting does not help, giving everything back does not help either."""
+    there, empty = world(devices, in_use, gang), world(devices, [0] * len(devices), gang)
+    for now, then in zip(there.objects.pods, empty.objects.pods, strict=True):
+        if explain_pod(there, now).headline.reason.kind is Outlook.NEVER:
+            assert explain_pod(empty, then).headline.reason.kind is Outlook.NEVER
+
+
+@given(DEVICES, IN_USE, GANGS)
+def test_each_remedy_lets_the_pod_start(devices: list[int], in_use: list[int], gang: Gang) -> None:
+    """Once it is carried out, the gang starts, and the pod is among those that do."""
+    there = world(devices, in_use, gang)
+    for each in there.objects.pods:
+        for remedy in explain_pod(there, each).remedies if not each.spec.scheduling_gates else ():
+            after = there.with_objects(apply(there.objects, remedy))
+            changed = after.pod("default", each.metadata.name)
+            assert changed is not None
+            found = explain_pod(after, changed, with_remedies=False)
+            assert found.headline.reason is Reason.FITS, remedy.sentence
+
+
 def test_what_a_gang_is_said_to_need_is_not_what_it_would_take_itself() -> None:
     """Devices that other members would take are not in use."""
     there = world([2, 0, 0, 0, 0], [1, 0, 0, 0, 0], (2, False, [(1, False)] * 2))
@@ -179,4 +204,40 @@ def test_a_gang_that_runs_is_said_to_be_somewhere() -> None:
     whole = explain_group(there, there.objects.pod_groups[0])
     assert whole.headline.sentence == (
         "2 pods of pod group default/g have their nodes in rack b, on 2 nodes."
+    )
+
+
+def test_a_pod_that_would_join_is_said_to_lack_room_where_the_others_are() -> None:
+    """The gang has started, and its domain is where it is."""
+    ring: dict[str, Any] = {"schedulingGroup": {"podGroupName": "g"}}
+    there = world([1, 0, 0, 0, 0], [0] * 5, (1, True, []))
+    pods = (pod("p0", nodeName="n2", **ring), pod("p1", claim="w", **ring))
+    joined = there.objects.joined(Objects(pods=pods, claims=(claim("w"),)))
+    found = explain_pod(there.with_objects(joined), pods[1])
+    assert found.headline.reason in (Reason.GANG_SCATTERED, Reason.GANG_OVERSIZED)
+    assert "Pod group default/g has started and has to be in one rack." in found.headline.sentence
+    assert "embers run in rack b, which holds 0 of 1 that are missing" in found.headline.sentence
+
+
+def test_a_level_that_no_node_has() -> None:
+    """There is no domain of it, in use or not."""
+    there = world([1] * 5, [0] * 5, (2, True, [(1, False)] * 2))
+    bare = tuple(node(each.metadata.name) for each in there.objects.nodes)
+    found = explain_pod(
+        there.with_objects(there.objects.joined(Objects(nodes=bare))), there.objects.pods[0]
+    )
+    assert str(found.headline) == (
+        "GangOversized (never): Pod group default/g has to be in one rack."
+        f" There is no rack: no node has the label {RACK}."
+    )
+
+
+def test_a_member_that_no_node_could_take_is_named() -> None:
+    """The others fit, and what it lacks is said though that has nothing to do with them."""
+    there = world([1] * 5, [0] * 5, (3, True, [(2, False), (1, False), (1, False)]))
+    found = explain_pod(there, there.objects.pods[1]).headline
+    assert found.reason is Reason.GANG_OVERSIZED
+    assert "rack a holds 0 of 1 like p0" in found.sentence
+    assert found.sentence.endswith(
+        "Claim w0, request gpu wants 2 devices; no node has more than 1 that match."
     )

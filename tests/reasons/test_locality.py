@@ -38,6 +38,11 @@ SENTENCES: dict[str, tuple[Rooms, Request, str]] = {
         "Rack z/r1 holds 3 of 4, rack z/r2 holds 2 of 4, rack z/r3 holds 2 of 4, 2 more hold 1 of 4 or less.",
     ),
     "the whole cluster": (racks([3]), Request((4,)), "The cluster holds 3 of 4 pods."),
+    "parts in the whole cluster": (
+        racks([3], [3]),
+        Request((6,), parts=(Part("a", (4,), RACK), Part("b", (2,), RACK))),
+        "The cluster has room for all, but not for each part in one domain of its level.",
+    ),
     "no node has the label": (
         rooms_of({"n": (("z", ""), 9)}),
         Request((1,), RACK),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from drayman.explain.answer import Explanation
     from drayman.explain.claim import explain_claim
+    from drayman.explain.group import explain_group
     from drayman.explain.node import explain_node
     from drayman.explain.overview import explain_all, explain_namespace
     from drayman.explain.pod import explain_pod
@@ -25,6 +26,7 @@ __all__ = [
     "Reason",
     "explain_all",
     "explain_claim",
+    "explain_group",
     "explain_job",
     "explain_namespace",
     "explain_node",
@@ -38,6 +40,7 @@ _HOMES = {
     "Reason": "drayman.reasons.reason",
     "explain_all": "drayman.explain.overview",
     "explain_claim": "drayman.explain.claim",
+    "explain_group": "drayman.explain.group",
     "explain_job": "drayman.explain.workload",
     "explain_namespace": "drayman.explain.overview",
     "explain_node": "drayman.explain.node",

@@ -58,8 +58,8 @@ class Gangs:
 
     def of(self, pod: Pod) -> GangFinding | None:
         """What would become of the gang that a pod is in; None for a pod that is on its own."""
-        key = self._book.key_of(pod)
-        return None if key is None else self.find(key)
+        member = self._book.member(pod.metadata.uid)
+        return None if member is None else self.find(member.membership.key)
 
     def find(self, key: GangKey) -> GangFinding | None:
         """None if it is not a gang: its pods are on their own."""
@@ -82,9 +82,8 @@ class Gangs:
             return None
         if not isinstance(outcome, Starting):
             return GangFinding(key, known, outcome, {}, self._refusal(outcome))
-        seats = {seat.demand.needs.uid: seat for seat in outcome.seats}
-        left = [pod for pod in waiting if pod.metadata.uid not in seats]
-        return GangFinding(key, known, outcome, seats, self._without_room(outcome, left))
+        seats, refusal = self._started(outcome, waiting)
+        return GangFinding(key, known, outcome, seats, refusal)
 
     def _candidates(self, key: GangKey) -> list[Pod]:
         """The members about which a scheduler would decide."""
@@ -94,15 +93,22 @@ class Gangs:
     def _refusal(self, outcome: Flawed | Incomplete | NoRoom) -> GangRefusal:
         return self._reasons.of(self._round, self._decider, outcome)
 
-    def _without_room(self, starting: Starting, left: Sequence[Pod]) -> GangRefusal | None:
-        """Why some members would not start with the others."""
-        if not left:
-            return None
+    def _started(
+        self, starting: Starting, waiting: Sequence[Pod]
+    ) -> tuple[dict[str, Seat], GangRefusal | None]:
+        """Where members would start, those that join later too, and why the others would not."""
+        seats: dict[str, Seat] = {}
         with self._state.trial():
-            for seat in starting.seats:
-                self._decider.seating.take(seat)
-            outcome = self._decider.decide(starting.gang, left)
-            return None if isinstance(outcome, Starting) else self._refusal(outcome)
+            outcome: Incomplete | NoRoom | Starting = starting
+            while isinstance(outcome, Starting):
+                for seat in outcome.seats:
+                    self._decider.seating.take(seat)
+                    seats[seat.demand.needs.uid] = seat
+                left = [pod for pod in waiting if pod.metadata.uid not in seats]
+                if not left:
+                    return seats, None
+                outcome = self._decider.decide(starting.gang, left)
+            return seats, self._refusal(outcome)
 
     def seat_of(self, pod: Pod) -> Seat | None:
         """Where a member would start in the state as it is: of a trial, too."""

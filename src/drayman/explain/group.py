@@ -16,6 +16,7 @@ from drayman.placement.gangs.book import GroupObject, key_of_group, ranked
 from drayman.placement.gangs.gang import GangKey
 from drayman.placement.world import World
 from drayman.reasons.reason import Headline, Reason
+from drayman.reasons.waiting import held_by_itself
 from drayman.reasons.wording import counted
 
 _KIND: Final = "PodGroup"
@@ -34,7 +35,7 @@ def explain_group(world: World, group: GroupObject) -> Explanation:
         return explained(world, _KIND, group.metadata, Headline.of(Reason.RUNS, text))
     answer = gangs.answer(found)
     base = explained(world, _KIND, group.metadata, _headline(found, answer))
-    waiting = [pod for pod in pods if not pod.spec.node_name]
+    waiting = [p for p in pods if not p.spec.node_name and held_by_itself(p) is None]
     if found.refusal is not None and waiting:
         first = explain_member(world, waiting[0], gangs, found)
         changes = {"remedies": first.remedies, "untried": first.untried}

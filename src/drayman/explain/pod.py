@@ -47,7 +47,7 @@ def explain_pod(
 
     `planned` is what the world has only because of a plan.
     """
-    if world.state.gangs.key_of(pod) is not None:
+    if world.state.gangs.member(pod.metadata.uid) is not None:
         gangs = Gangs(world, planned)
         found = gangs.of(pod)
         if found is not None:
@@ -81,7 +81,7 @@ def explain_member(
     """The same for a pod of a gang, about which nothing is decided without the others."""
     early = held_back(world, pod)
     first = early or _of_member(world, pod, found)
-    if early is not None or first.reason.kind is Outlook.HELD:
+    if early is not None or (first.reason.kind is Outlook.HELD and not _is_refused(pod, found)):
         base = _not_to_be_placed(world, pod, first, with_remedies=with_remedies)
     elif first.reason is Reason.FITS:
         seat = found.seats[pod.metadata.uid]
@@ -96,6 +96,13 @@ def explain_member(
             help_ = remedies_for_gang(world, pod, gangs, found)
             base = msgspec.structs.replace(base, remedies=help_.remedies, untried=help_.untried)
     return msgspec.structs.replace(base, gang=gangs.answer(found))
+
+
+def _is_refused(pod: Pod, found: GangFinding) -> bool:
+    """Whether places were looked for, and there was none for the pod."""
+    refusal = found.refusal
+    is_seated = pod.metadata.uid in found.seats
+    return refusal is not None and refusal.nearest is not None and not is_seated
 
 
 def _of_member(world: World, pod: Pod, found: GangFinding) -> Headline:
@@ -130,11 +137,14 @@ class PodHeadlines:
         self._gangs: Gangs | None = None
 
     def of(self, pod: Pod) -> Headline:
-        if self._world.state.gangs.key_of(pod) is not None:
+        if self._world.state.gangs.member(pod.metadata.uid) is not None:
+            early = held_back(self._world, pod)
+            if early is not None:
+                return early
             self._gangs = self._gangs or Gangs(self._world)
             gang = self._gangs.of(pod)
             if gang is not None:
-                return held_back(self._world, pod) or _of_member(self._world, pod, gang)
+                return _of_member(self._world, pod, gang)
         demand = self.demand(pod)
         if isinstance(demand, Headline):
             return demand

@@ -139,12 +139,15 @@ def _is_of(value: object, group: str) -> bool:
 
 def _refuse_unseen(world: World, subject: Target, namespace: str) -> None:
     """Raises QuestionError where the object may exist, but the user may not see it."""
+    from drayman.api.custom_groups import KaiPodGroup, PluginPodGroup
     from drayman.cluster.resources import (
         DAEMON_SETS,
         DEPLOYMENTS,
         JOBS,
+        POD_GROUPS,
         REPLICA_SETS,
         STATEFUL_SETS,
+        typed,
     )
 
     listed: tuple[Resource[Any], ...] = (
@@ -153,9 +156,13 @@ def _refuse_unseen(world: World, subject: Target, namespace: str) -> None:
         REPLICA_SETS,
         STATEFUL_SETS,
         DAEMON_SETS,
+        POD_GROUPS,
+        typed(PluginPodGroup),
+        typed(KaiPodGroup),
     )
     for resource in listed:
-        if resource.kind.lower() == subject.kind and resource.qualified in world.unseen:
+        is_meant = resource.kind.lower() == subject.kind and subject.group in ("", resource.group)
+        if is_meant and resource.qualified in world.unseen:
             raise QuestionError(
                 f"this needs the permission to list {resource.qualified} in {namespace}"
             )

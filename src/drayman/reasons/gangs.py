@@ -75,7 +75,7 @@ class GangRefusal(Struct, frozen=True, eq=False):
 
     headline: Headline
     nearest: Nearest | None = None
-    """Set if there is no room: as many members as fit at once."""
+    """Set if there is no room: as many members as fit at once, slices and subgroups apart."""
     locality: LocalityRefusal | None = None
     """Set if that follows from what domains hold."""
     homes: tuple[tuple[NodeState, ...], ...] = ()
@@ -140,6 +140,9 @@ class GangReasons:
         locality = self._locality(decider, refused)
         next_one = None if rest is None else self._next_one(round_, decider, nearest, rest)
         said = _no_room(refused, nearest, locality, next_one)
+        if len(seated) >= refused.needed:
+            # It is its parts that find no place: there is nothing to be shown.
+            nearest = replace(nearest, seats=())
         return GangRefusal(said, nearest, locality, decider.homes(refused))
 
     def _locality(self, decider: GangDecider, refused: NoRoom) -> LocalityRefusal | None:
@@ -147,14 +150,14 @@ class GangReasons:
         now = decider.counted(refused)
         if now is None:
             return None
+        ever = None
         if not refused.has_alternatives:
             ever = decider.counted(refused, self._empty, self._empty_counts)
-            if ever is not None:
-                found = locality_refusal(
-                    ever.rooms, ever.request, ever.numbers, empty=ever.rooms, names=ever.names
-                )
-                if found is not None:
-                    return found
+        if ever is not None:
+            found = locality_refusal(ever.rooms, ever.request, ever.numbers, names=ever.names)
+            # Members that run in several domains may end: then all of it can be in one.
+            if found is not None and len(found.runs_in) < 2:
+                return replace(found, outlook=Outlook.NEVER.value)
         return locality_refusal(now.rooms, now.request, now.numbers, names=now.names)
 
     def _of_one_pod(self, round_: Round, demand: Demand) -> Headline | None:
@@ -179,7 +182,8 @@ class GangReasons:
             headlines = Headlines(self._state, self._policy, planned)
             if len(here) == len(self._state.nodes):
                 return headlines.of(rest, NotFound(here))
-            return headlines.among(rest, here)
+            found = headlines.among(rest, here)
+        return found or self._of_one_pod(round_, rest)
 
     def _other_members(self) -> Planned:
         """What others of the gang would take is not in use."""
@@ -207,6 +211,11 @@ def _no_room(
     else:
         reason = Reason.GANG_SCATTERED if nearest.place else Reason.GANG_TOO_LARGE
         said = f"{key}: {fitting} fit at once{where}."
+        if len(nearest.seats) >= refused.needed:
+            all_of_it = counted(refused.needed, "pod")
+            said = (
+                f"{key}: {all_of_it} fit at once{where}, but not with each part where it has to be."
+            )
     if next_one is not None:
         beside = where if locality is not None else ""
         said = f"{said} The next one{beside}: {next_one.sentence}"
@@ -216,7 +225,7 @@ def _no_room(
 def _by_counting(refused: NoRoom, nearest: Nearest, locality: LocalityRefusal) -> str:
     key, is_never = refused.gang.key, locality.outlook == Outlook.NEVER.value
     held = locality.sentence
-    if is_never:
+    if is_never and locality.domains:
         held = f"Even with nothing in use, {held[:1].lower()}{held[1:]}"
     if locality.level:
         started = "has started and " if refused.is_joining else ""

@@ -148,7 +148,8 @@ class _Refused:
     def _sentence(self, short: Sequence[DomainShort], lacking: int) -> str:
         required = self._request.required
         if required is None:
-            pods = " pods" if self._slices is None and len(short[0].holds) == 1 else ""
+            is_short = short[0].holds != self._wanted
+            pods = " pods" if is_short and self._slices is None and len(self._wanted) == 1 else ""
             return f"{self._domain(short[0], 'The cluster')}{pods}."
         level = self._tree.hierarchy.levels[required]
         pinned = self._pinned()

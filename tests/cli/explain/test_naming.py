@@ -28,6 +28,8 @@ from drayman.cli.explain.command import subject_of
         ("no a", "node/a"),
         ("nodes/a", "node/a"),
         ("ns/a", "namespace/a"),
+        ("podgroup a", "podgroup/a"),
+        ("podgroups.scheduling.run.ai/a", "podgroup/a"),
     ],
 )
 def test_kinds_and_names(words: str, expected: str) -> None:
@@ -44,6 +46,7 @@ def test_kinds_and_names(words: str, expected: str) -> None:
         ("service/a", "these can: pod, resourceclaim, job, deployment, replicaset, statefulset,"),
         ("nodes.apps/a", "cannot be explained"),
         ("pods.batch/a", "cannot be explained"),
+        ("podgroups.batch/a", "cannot be explained"),
         ("pod/", "does not name an object"),
         ("pod/a/b", "does not name an object"),
         ("pod a b", "one object at a time"),

@@ -94,6 +94,39 @@ def test_a_plan_that_does_not_fit_exits_1(folder: Path) -> None:
     assert "train-3" in result.output.partition("Where")[0]
 
 
+def test_a_gang_fits_as_a_whole_or_not_at_all(folder: Path) -> None:
+    """The pods of a Job that start together wait together, though there is room for some of them."""
+    gang = JOB.replace("  name: train\n", "  name: train\n  annotations: {drayman.dev/gang: '3'}\n")
+    result = planned("-f", "-", stdin=gang.replace(": 2\n", ": 3\n"))
+    assert result.exit_code == 1
+    lines = result.output.splitlines()
+    assert lines[:4] == [
+        "Does not fit: 0 of 3 pods would run.",
+        "",
+        "what would wait",
+        "  train-1, train-2 and train-3",
+    ]
+    said = " ".join(line.strip() for line in lines[4:])
+    assert said.startswith(
+        "GangTooLarge (not now): Gang default/job/train: 2 of 3 pods fit at once"
+    )
+
+
+def test_a_gang_in_a_group_of_the_files(folder: Path) -> None:
+    """A group of another scheduler is read from the files, and each copy has its own."""
+    group = "apiVersion: scheduling.x-k8s.io/v1alpha1\nkind: PodGroup\nmetadata: {name: g}\nspec: {minMember: 2}\n---\n"
+    labels = (
+        "    metadata: {labels: {scheduling.x-k8s.io/pod-group: g}}\n    spec:\n      restartPolicy"
+    )
+    gang = group + JOB.replace("    spec:\n      restartPolicy", labels)
+    result = planned("-f", "-", "--times", "2", "-o", "json", stdin=gang)
+    assert result.exit_code == 1, result.output
+    found = {pod["name"]: pod for pod in json.loads(result.output)["pods"]}
+    assert [found[name].get("node") for name in ("train-1", "train-2")] == ["node-a", "node-a"]
+    assert "node" not in found["train-2-1"]
+    assert "Pod group default/g-2" in found["train-2-1"]["waits"]["sentence"]
+
+
 def test_copies_are_counted(folder: Path) -> None:
     """`--times` says how many of the copies fit with all their pods."""
     result = planned("-f", "job.yaml", "--times", "3")

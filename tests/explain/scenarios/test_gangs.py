@@ -54,6 +54,11 @@ def larger_than_the_cluster() -> Scene:
     return members(Scene("dgx-h100=1").add("pod_groups", group(3)), 3, FOUR_GPUS)
 
 
+def too_much_for_each() -> Scene:
+    nine = claim(exactly("gpus", 9, cls=NVIDIA))
+    return members(Scene("dgx-h100=1").add("pod_groups", group(2)), 2, nine)
+
+
 def held_by_another() -> Scene:
     scene = Scene("dgx-h100=1").add("pod_groups", group(2))
     return members(scene.holds("bert", "dgx-h100-0", numbered(5)), 2, FOUR_GPUS)
@@ -106,6 +111,17 @@ SCENARIOS = (
             " by other pods of the gang.",
         ),
         remedies=("Let 2 pods of pod group default/ring start together instead of 3.",),
+    ),
+    Scenario(
+        name="each pod of the gang asks for more than a node has",
+        scene=too_much_for_each,
+        reason=Reason.COUNT_TOO_HIGH,
+        says=(
+            "None of the 2 pods of pod group default/ring that are to start fits anywhere.",
+            "Claim gpus-0, request gpus wants 9 devices",
+        ),
+        funnels={"gpus": "node fit 1/20, class 1/8, free 1/8, taints 1/8, count 0/0"},
+        nearest=Near("dgx-h100-0", "finds 8 of 9", devices=numbered(8), missing=1),
     ),
     Scenario(
         name="another pod has what the gang needs",

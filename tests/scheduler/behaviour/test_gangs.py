@@ -4,14 +4,37 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from controllers.world import NAMESPACE, eventually
 from drayman.api.pod_groups import PodGroup
-from drayman.cluster.resources import POD_GROUPS, PODS, JsonObject
+from drayman.cluster.resources import POD_GROUPS, PODS, JsonObject, Resource, generic
 from scheduler.behaviour.conftest import Cluster
 from scheduler.behaviour.stage import POD_VALUES, Stage, conditional, from_template
 
 GROUP_VALUES = POD_GROUPS.as_values()
 RACK = "topology.kubernetes.io/rack"
+DIALECTS: dict[str, tuple[Resource[JsonObject], JsonObject, JsonObject, JsonObject]] = {
+    "Kubernetes": (
+        GROUP_VALUES,
+        {"schedulingPolicy": {"gang": {"minCount": 2}}},
+        {},
+        {"schedulingGroup": {"podGroupName": "g"}},
+    ),
+    "the coscheduling plugin": (
+        generic("scheduling.x-k8s.io/v1alpha1", "podgroups", "PodGroup"),
+        {"minMember": 2},
+        {"labels": {"scheduling.x-k8s.io/pod-group": "g"}},
+        {},
+    ),
+    "the KAI Scheduler": (
+        generic("scheduling.run.ai/v2alpha2", "podgroups", "PodGroup"),
+        {"minMember": 2},
+        {"annotations": {"pod-group-name": "g"}},
+        {},
+    ),
+}
+"""The groups of each kind: resource and spec, and what the metadata and spec of their pods say."""
 
 
 async def make_gang(stage: Stage, least: int, name: str = "g", **spec: Any) -> None:
@@ -67,6 +90,26 @@ async def test_no_member_starts_before_all_that_are_needed_fit(cluster: Cluster)
         await stage.node("node-b", "gpu-0")
         await stage.bound("p", "q", "r")
         await group_says(stage, "True")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_groups_of_each_kind_are_acted_on_and_without_a_warning(
+    cluster: Cluster, dialect: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    resource, group, metadata, fields = DIALECTS[dialect]
+    container: JsonObject = {"name": "main", "image": "example.com/image:1"}
+    spec = {"containers": [container], "resourceClaims": [from_template()], **fields}
+    async with cluster() as stage:
+        await prepare(stage, "gpu-0")
+        await stage.create(resource, {"metadata": {"name": "g"}, "spec": group})
+        for name in ("p", "q"):
+            made = {"metadata": {"name": name, **metadata}, "spec": spec}
+            await stage.create(POD_VALUES, made)
+        await stage.refused("p", "Pod group default/g", "holds 1 of 2 pods")
+        await stage.refused("q", "Pod group default/g", "holds 1 of 2 pods")
+        await stage.node("node-b", "gpu-0")
+        await stage.bound("p", "q")
+    assert "is stored, but" not in caplog.text
 
 
 async def test_members_that_do_not_exist_yet_are_waited_for(cluster: Cluster) -> None:

@@ -30,7 +30,7 @@ PENDING: Final = 1
 
 _EPILOG: Final = """\b
 KIND is pod, resourceclaim (claim), job, deployment (deploy), replicaset (rs),
-statefulset (sts), daemonset (ds), node or namespace (ns).
+statefulset (sts), daemonset (ds), podgroup, node or namespace (ns).
 
 \b
 Examples:
@@ -38,6 +38,7 @@ Examples:
   drayman explain resourceclaim/gpus --namespace team-a
   drayman explain job/sweep --watch
   drayman explain deploy web            how many run, what the others wait for
+  drayman explain podgroup/ring         why pods that start together wait
   drayman explain node/example-0        its devices, and what cannot go there
   drayman explain ns team-a             what waits there, by reason
   drayman explain --all                 everything that waits in the cluster

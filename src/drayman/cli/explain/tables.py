@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -31,6 +32,13 @@ MOST_MEMBERS: Final = 16
 MOST_DOMAINS: Final = 8
 _STANDING: Final = {"runs": "runs on", "fits": "would go to", "done": "has finished"}
 """What a member does, where a node follows or where it sounds better than the word itself."""
+_NUMBERS: Final = {
+    "runs": "with a node",
+    "done": "finished",
+    "fits": "would fit",
+    "no room": "without room",
+    "waits": "waiting",
+}
 
 _BALANCE: Final = "how much CPU and memory is left there, and how evenly; more is better"
 
@@ -210,6 +218,13 @@ def _number(value: int | None) -> str:
 
 def gang(found: GangAnswer) -> Iterator[RenderableType]:
     """How near the members are to each other, what domains hold, and what becomes of each member."""
+    if found.needs > 1:
+        states = Counter(member.state for member in found.members)
+        numbers = [
+            f"{states[state]:,} {words}" for state, words in _NUMBERS.items() if states[state]
+        ]
+        text = f"{found.needs:,} pods start together: {', '.join(numbers) or 'there are none'}"
+        yield prose(text, indent=INDENT)
     runs = sum(member.state == "runs" for member in found.members)
     if runs and found.where:
         yield prose(f"{counted(runs, 'pod')} {plain(found.where)}", indent=INDENT)

@@ -131,12 +131,15 @@ class _Search:
     def _present(self, nodes: Sequence[NodeState]) -> list[LinkedPods]:
         """What is in use on the nodes, without the gang itself."""
         own = self._state.gangs.placed(self._gang.key)
-        used = [node for node in nodes if self._index.on(node.facts.name)]
-        if len(used) > _MOST_NODES:
-            self.untried = f"Only pods on {_MOST_NODES} of {len(used):,} nodes were considered."
         found: dict[int, LinkedPods] = {}
-        for node in used[:_MOST_NODES]:
-            for linked in self._index.linked_on(node):
+        used = 0
+        for node in nodes:
+            here = self._index.linked_on(node)
+            used += bool(here)
+            if used > _MOST_NODES:
+                self.untried = f"Only what is in use on {_MOST_NODES} nodes was considered."
+                break
+            for linked in here:
                 if not any(pod.metadata.uid in own for pod in linked.pods):
                     found[id(linked)] = linked
         return list(found.values())

@@ -62,7 +62,7 @@ class NoRoom(Struct, frozen=True, eq=False):
     fewest: Chosen
     """Those that were tried last: no more than have to start."""
     has_alternatives: bool = False
-    """Whether others could start in their place, because not every subgroup has to."""
+    """Whether others could start in their place, because not every member or subgroup has to."""
     is_joining: bool = False
     """Whether the gang has started, and these would come in addition."""
 
@@ -183,7 +183,13 @@ class GangDecider:
             if seats is not None:
                 return Starting(gang, seats)
         demands = tuple(each.demand for each in ready)
-        return NoRoom(gang, demands, needed, gave_up, fewest, has_alternatives=tried > 2)
+        # Where members are only counted together, the first of them were tried, and others might do.
+        are_first = len(fewest.members) < len(ready) and all(
+            s.least is None for s in gang.subgroups
+        )
+        return NoRoom(
+            gang, demands, needed, gave_up, fewest, has_alternatives=tried > 2 or are_first
+        )
 
     def _joining(self, gang: Gang, ready: Sequence[Ready]) -> NoRoom | Starting:
         """Members beyond the quorum, each on its own."""
