@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drayman.placement.joint.packing import Load, Packing, PackingLimitError, pack
+from drayman.placement.domains.budget import OutOfSteps
+from drayman.placement.joint.packing import Load, Packing, pack
 
 Amounts = tuple[int, ...]
 
@@ -108,5 +109,5 @@ def test_it_says_when_it_ran_out_of_steps() -> None:
     # Each node holds two of the first kind or one of each. No two nodes are alike, so there are very many ways to try.
     nodes: list[Amounts] = [(7, 30 + n) for n in range(30)]
     problem = Problem(nodes, [(3, 1), (4, 1)], (31, 30), 0)
-    with pytest.raises(PackingLimitError):
+    with pytest.raises(OutOfSteps):
         pack(problem.wanted, 0, nodes, problem.most, limit=100)

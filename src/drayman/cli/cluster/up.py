@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -161,14 +161,8 @@ def up(
         raise click.UsageError(
             "--ephemeral keeps nothing, so it cannot be combined with --data-dir"
         )
-    if no_controllers and profiles:
-        raise click.UsageError(
-            "--no-controllers serves the API alone, so it cannot be combined with --profile"
-        )
-    if no_controllers and gates:
-        raise click.UsageError(
-            "--no-controllers serves the API alone, so it cannot be combined with --feature-gates"
-        )
+    if no_controllers:
+        _refuse_for_the_api_alone({"--profile": profiles, "--feature-gates": gates})
     if detach:
         _detach(folder_of(data_dir), ephemeral)
         return
@@ -211,6 +205,15 @@ def up(
             )
         asyncio.run(_serve(options, stack, is_live=is_wanted(no_color)))
     say("stopped")
+
+
+def _refuse_for_the_api_alone(options: Mapping[str, Collection[str]]) -> None:
+    """Refuse options for parts that do not run."""
+    for option, given in options.items():
+        if given:
+            raise click.UsageError(
+                f"--no-controllers serves the API alone, so it cannot be combined with {option}"
+            )
 
 
 def _control_plane(

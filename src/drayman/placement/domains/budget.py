@@ -1,4 +1,4 @@
-"""Steps that a choice of domains may take. Running out of them is an outcome of its own, and never a refusal."""
+"""Steps that a search for places may take. Running out of them is an outcome of its own, and never a refusal."""
 
 from __future__ import annotations
 

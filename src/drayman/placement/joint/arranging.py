@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from drayman.allocator import Policy
 from drayman.placement.decision.deciding import Round
 from drayman.placement.demand import Demand
-from drayman.placement.joint.packing import Load, PackingLimitError, pack
+from drayman.placement.domains.budget import OutOfSteps
+from drayman.placement.joint.packing import Load, pack
 from drayman.placement.joint.seating import Seat, Seating, Seats
 from drayman.placement.joint.stepwise import Stepwise
 from drayman.placement.nodes import NodeState
@@ -36,7 +37,7 @@ class Arranger:
                 if found is None or not self._share_devices(found):
                     return found
             return self._stepwise(demands, least, nodes)
-        except PackingLimitError:
+        except OutOfSteps:
             self.gave_up = True
             return None
         finally:

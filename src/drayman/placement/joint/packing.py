@@ -14,6 +14,8 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from drayman.placement.domains.budget import Budget, OutOfSteps
+
 Load: TypeAlias = tuple[int, ...]
 """How many pods of each kind a node gets."""
 Most: TypeAlias = Callable[[int, Load, int], int]
@@ -25,10 +27,6 @@ DEFAULT_LIMIT: Final = 20_000
 
 _SHARE_FOR_TIGHTER: Final = 4
 """Which part of that is spent at most on a way that needs fewer nodes, once there is a way."""
-
-
-class PackingLimitError(Exception):
-    """The search ran out of steps before it had an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +51,18 @@ def pack(
 ) -> Packing | None:
     """A way to place the pods on the nodes, without up to `spare` of them; None if there is none.
 
-    `likenesses` are the nodes: equal ones hold the same. Raises PackingLimitError.
+    `likenesses` are the nodes: equal ones hold the same. Raises OutOfSteps.
     """
-    search = _Search(wanted, spare, likenesses, most, limit)
+    search = _Search(wanted, spare, likenesses, most, Budget(limit))
     found = search.first(len(likenesses))
     if found is None:
         return None
     least = search.fewest_nodes(sum(found.left_out))
-    search.allow(limit // _SHARE_FOR_TIGHTER)
+    search.budget = Budget(limit // _SHARE_FOR_TIGHTER)
     while len(found.loads) > least:
         try:
             better = search.first(len(found.loads) - 1, most_left_out=sum(found.left_out))
-        except PackingLimitError:
+        except OutOfSteps:
             return Packing(found.loads, found.left_out, is_tightest=False)
         if better is None:
             break
@@ -78,13 +76,8 @@ class _Search:
     spare: int
     likenesses: Sequence[Hashable]
     most: Most
-    limit: int
-    steps: int = 0
+    budget: Budget
     loads: dict[int, Load] = field(default_factory=dict)
-
-    def allow(self, steps: int) -> None:
-        """No more than so many steps from now on."""
-        self.steps, self.limit = 0, steps
 
     def first(self, nodes: int, most_left_out: int | None = None) -> Packing | None:
         """The first way that uses no more than so many nodes."""
@@ -161,7 +154,7 @@ class _Search:
             else:
                 highest, lowest = choices(len(taken), rest, fresh)
                 if highest >= lowest:
-                    self._step()
+                    self.budget.spend()
                     node = order[len(taken)][0]
                     rest, fresh = self._put(node, kind, highest, before, rest, fresh)
                     taken.append(highest)
@@ -173,7 +166,7 @@ class _Search:
                 rest, fresh = self._put(node, kind, -last, before, rest, fresh)
                 _, lowest = choices(len(taken), rest, fresh)
                 if last - 1 >= lowest:
-                    self._step()
+                    self.budget.spend()
                     rest, fresh = self._put(node, kind, last - 1, before, rest, fresh)
                     taken.append(last - 1)
                     break
@@ -217,8 +210,3 @@ class _Search:
         return self.likenesses[one] == self.likenesses[other] and before.get(one) == before.get(
             other
         )
-
-    def _step(self) -> None:
-        self.steps += 1
-        if self.steps > self.limit:
-            raise PackingLimitError

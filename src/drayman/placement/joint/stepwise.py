@@ -16,7 +16,7 @@ from typing import Final
 from drayman.placement.claims import ClaimsNotReadyError
 from drayman.placement.decision.deciding import Round
 from drayman.placement.demand import Demand
-from drayman.placement.joint.packing import PackingLimitError
+from drayman.placement.domains.budget import Budget
 from drayman.placement.joint.seating import Seat, Seating, Seats
 from drayman.placement.nodes import NodeState
 
@@ -54,13 +54,13 @@ class Stepwise:
         self._demands = demands
         self._is_allowed = is_allowed
         self._spare = spare
-        self._left = limit
+        self._budget = Budget(limit)
         self._failed: set[Hashable] = set()
         self._steps: list[_Step] = []
         self._left_out = 0
 
     def search(self) -> Seats | None:
-        """Seats for the pods, without those that may be left out; None if there is no way. Raises PackingLimitError."""
+        """Seats for the pods, without those that may be left out; None if there is no way. Raises OutOfSteps."""
         try:
             return self._search()
         finally:
@@ -104,9 +104,7 @@ class Stepwise:
                 self._left_out += 1
                 step.at = ("", step.kind)
                 return True
-            self._left -= 1
-            if self._left < 0:
-                raise PackingLimitError
+            self._budget.spend()
             node, demand = place
             seats = self._seating.in_turn(node, (demand,))
             if seats:
