@@ -25,6 +25,10 @@ from drayman.placement.trial import Trial
 class Evictable(Protocol):
     """Pods that go together, if they go."""
 
+    @property
+    def core(self) -> object | None:
+        """Others without which there is no point in staying."""
+
     def leave(self, trial: Trial) -> None: ...
 
     def come_back(self, trial: Trial) -> None: ...
@@ -115,7 +119,11 @@ def find_way(
             if found is None:
                 return None
             while groups:
-                spared = [each for each in groups.popleft() if id(each) in victims]
+                spared = [
+                    each
+                    for each in groups.popleft()
+                    if id(each) in victims and (each.core is None or id(each.core) not in victims)
+                ]
                 still = _still_fits(trial, node, spared, fits) if spared else None
                 if still is not None:
                     found = still

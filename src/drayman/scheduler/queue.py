@@ -235,6 +235,11 @@ class Queue:
         self.sleep(entry, entry.shape, sleepers.interest, entry.hint)
         self._set_alarm(entry, until)
 
+    def remind(self, entry: QueuedUnit, until: float) -> None:
+        """The unit is tried again then even if nothing happens, if it is still waiting."""
+        if self._entries.get(entry.key) is entry:
+            self._set_alarm(entry, until)
+
     def wait(self, entry: QueuedUnit) -> None:
         """The pod lacks something of its own, such as a claim. It is tried again when it changes, or by `wake_pods`."""
         if entry.key in self._entries and entry.ticket < 0:

@@ -40,10 +40,12 @@ from drayman.reasons.volumes import volumes_pending
 from drayman.reasons.waiting import unready
 from drayman.scheduler.binding import Binder
 from drayman.scheduler.cycle import PATIENCE_S, Cycle, Refused
+from drayman.scheduler.departures import Departures
 from drayman.scheduler.evicting import Evictor
 from drayman.scheduler.following import Follower
 from drayman.scheduler.foresight import Foresight
 from drayman.scheduler.freeing import Freeing
+from drayman.scheduler.gang_preempting import GangPreemptor
 from drayman.scheduler.group_conditions import GroupConditions
 from drayman.scheduler.losses import Losses
 from drayman.scheduler.making_room import MakingRoom
@@ -141,10 +143,14 @@ class Scheduler:
         self.state = ClusterState(self._options.features, self._wake, self._options.prices)
         self._nominations = Nominations(self.state)
         self._foresight = Foresight(self.state)
-        self._preemptor = self._new_preemptor()
-        self._cycle = self._new_cycle()
+        occupants = Occupants(self._handlers, self.state, self._nominations.expects_to_go)
+        budgets = Budgets(informers.informer(DISRUPTION_BUDGETS).cache)
+        self._preemptor = self._new_preemptor(occupants, budgets)
+        self._cycle = self._new_cycle(Departures(self._nominations, occupants))
+        self._gang_preemptor = GangPreemptor(
+            self.state, self._nominations, occupants, budgets, self._cycle.gangs.deciding
+        )
         self._making_room = MakingRoom(
-            self._preemptor,
             self._clock,
             lambda entry: self.queue.get(entry.key) is entry,
             self._preempted,
@@ -163,7 +169,9 @@ class Scheduler:
             client, self.state, self, wall_clock, self._options.binding_timeout_s, overtaking
         )
         self._freeing = Freeing(client, self.state)
-        self._evictor = Evictor(client, self._recorder, self._nominations, self._hold_back)
+        self._evictor = Evictor(
+            client, self._recorder, self._nominations, self.state.gangs, self._hold_back
+        )
         self._follower = self._new_follower()
         self._unserved = UnservedPods(
             self._recorder,
@@ -171,16 +179,11 @@ class Scheduler:
             self._options.unserved_after_s,
         )
 
-    def _new_preemptor(self) -> Preemptor:
-        return Preemptor(
-            self.state,
-            Placer(self.state, self._options.policy),
-            self._nominations,
-            Occupants(self._handlers, self.state, self._nominations.expects_to_go),
-            Budgets(self._informers.informer(DISRUPTION_BUDGETS).cache),
-        )
+    def _new_preemptor(self, occupants: Occupants, budgets: Budgets) -> Preemptor:
+        placer = Placer(self.state, self._options.policy)
+        return Preemptor(self.state, placer, self._nominations, occupants, budgets)
 
-    def _new_cycle(self) -> Cycle:
+    def _new_cycle(self, departures: Departures) -> Cycle:
         return Cycle(
             self.state,
             self.queue,
@@ -191,6 +194,7 @@ class Scheduler:
             turns=self._turns,
             may_preempt=self._preemptor.may_preempt,
             nominations=self._nominations,
+            departures=departures,
         )
 
     def _new_rivals(self, client: Client) -> Rivals:
@@ -312,8 +316,8 @@ class Scheduler:
         work = self._freeing.plan(refused.entry.pod, refused.why)
         if work is not None:
             self._spawn(work)
-        elif isinstance(refused.why, NoNode):
-            self._preempt(refused.entry, refused.why)
+        else:
+            self._preempt(refused)
 
     def _give_up_turns_later(self, key: str, after_s: float) -> None:
         """Members of a gang come one after the other, and most of them can be placed soon."""
@@ -328,21 +332,37 @@ class Scheduler:
             for pod in entry.pods.values():
                 self._turns.give_up(pod)
 
-    def _preempt(self, entry: QueuedUnit, why: NoNode) -> None:
-        rest = self._making_room.begin(entry, why, self._wall_clock())
+    def _preempt(self, refused: Refused) -> None:
+        entry, why, now = refused.entry, refused.why, self._wall_clock()
+        room = self._making_room
+        if refused.no_room is not None:
+            search = self._gang_preemptor.decide(entry, refused.no_room, now, room.is_due)
+        elif isinstance(why, NoNode):
+            search = self._preemptor.decide(why.demand, why.not_found, now, room.is_due)
+        else:
+            return
+        rest = room.begin(entry, search)
         if rest is not None:
             self._set_aside(rest)
 
     def _preempted(self, entry: QueuedUnit, decision: Preempted | None) -> None:
         now = self._wall_clock()
-        if entry.key in self._nominations:
-            overdue_at = self._preemptor.overdue_at(entry.key, now)
+        gang = entry.gang
+        promised = (
+            self._nominations.get(entry.key) if gang is None else self._nominations.of_gang(gang)
+        )
+        if promised is not None:
+            overdue_at = self._preemptor.overdue_at(promised, now)
             until = None if overdue_at is None else self._clock() + overdue_at - now
             self._cycle.retrying.awaits_others(entry, until)
-        if decision is not None:
+        if decision is None:
+            return
+        if decision.pods:
             self._spawn(self._evictor.carry_out(decision, now))
-            if decision.again:
-                self._hold_back(entry.key)
+        if decision.again:
+            self._hold_back(entry.key)
+        elif decision.retry_at is not None:
+            self.queue.remind(entry, self._clock() + decision.retry_at - now)
 
     def _copies(self, refused: Refused) -> Iterator[tuple[Pod, Callable[[], str]]]:
         """The pods that sleep because a copy of them was refused, and how to explain the reason for each."""

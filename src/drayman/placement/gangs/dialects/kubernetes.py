@@ -45,6 +45,7 @@ def gang_of(key: GangKey, group: PodGroup) -> Gang | None:
         slices=slices,
         priority=spec.priority,
         goes_as_one=spec.disruption_mode == _AS_ONE,
+        goes_singly=spec.disruption_mode != _AS_ONE,
         since=seconds_of(group.metadata.creation_timestamp),
     )
 
