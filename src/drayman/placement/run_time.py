@@ -34,6 +34,15 @@ def min_runtime_of(pod: Pod, of_job: Mapping[str, str]) -> float | None:
         raise InvalidRunTimeError(f"{whose}metadata.annotations[{MIN_RUNTIME}]: {error}") from error
 
 
+def run_time_fault(pod: Pod, of_job: Mapping[str, str]) -> str:
+    """What is wrong with what is said; empty if nothing is."""
+    try:
+        min_runtime_of(pod, of_job)
+    except InvalidRunTimeError as error:
+        return f"{error}. The pod may be preempted at any time."
+    return ""
+
+
 def left_alone_until(pod: Pod, of_job: Mapping[str, str], now: float) -> float | None:
     """Until when a pod on a node is not to be preempted; None if it may be. What makes no sense protects nothing."""
     try:

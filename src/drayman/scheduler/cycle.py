@@ -33,7 +33,7 @@ from drayman.placement.joint.gangs import Flawed, Incomplete, NoRoom, Starting
 from drayman.placement.nominations import Nominations
 from drayman.placement.state import ClusterState
 from drayman.reasons.reason import Reason
-from drayman.reasons.waiting import costly_claims, given_back
+from drayman.reasons.waiting import costly_claims, given_back, others_leave
 from drayman.scheduler.departures import Departures
 from drayman.scheduler.explaining import Explainer, NodeRefusal
 from drayman.scheduler.gangs import GangCycle, work_for
@@ -229,6 +229,10 @@ class Cycle:
         return self._departures.have_ended(entry.gang)
 
     def _explain_gang(self, entry: QueuedUnit) -> str:
+        if self._departures is not None and entry.gang is not None:
+            left = self._departures.left(entry.gang)
+            if left is not None:
+                return str(others_leave(entry.gang, left))
         try:
             with self._state.allowance.limited(work_for(entry)):
                 return self.gangs.explain(entry, self._wall_clock())

@@ -33,18 +33,29 @@ class Departures:
 
     def have_ended(self, gang: GangKey) -> bool:
         """Whether a gang has a promise, and everything that it waited for has happened."""
+        pending = self._looked_at(gang)
+        return pending is not None and not pending.pods and not pending.claims
+
+    def left(self, gang: GangKey) -> int | None:
+        """How many pods, at most, have yet to go for a gang; None if it waits for none."""
+        pending = self._looked_at(gang)
+        return None if pending is None else len(pending.pods)
+
+    def _looked_at(self, gang: GangKey) -> _Pending | None:
         nomination = self._nominations.of_gang(gang)
         if nomination is None:
             self._pending.pop(gang, None)
-            return False
+            return None
         pending = self._pending.get(gang)
         if pending is None or pending.departing is not nomination.departing:
             pending = self._pending[gang] = _Pending(nomination)
         occupants = self._occupants
         while pending.pods and not occupants.is_here(pending.pods[0]):
             pending.pods.popleft()
-        if pending.pods:
-            return False
-        while pending.claims and not occupants.is_held(pending.claims[0], pending.uids):
+        while (
+            not pending.pods
+            and pending.claims
+            and not occupants.is_held(pending.claims[0], pending.uids)
+        ):
             pending.claims.popleft()
-        return not pending.claims
+        return pending

@@ -1,4 +1,4 @@
-"""Reports what nodes and pods say about prices and spot that cannot be understood: once for each, in an event.
+"""Reports what nodes and pods say about prices, spot and run times that cannot be understood: once for each, in an event.
 
 A label that makes no sense must not keep a node from work, nor an annotation a pod: both are used as if they said nothing, and the event
 says why it has no effect.
@@ -16,6 +16,7 @@ from drayman.cluster.informers import Handlers
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import NODES, PODS
 from drayman.placement.prices import label_faults
+from drayman.placement.run_time import run_time_fault
 from drayman.placement.schedulers import awaits_scheduler, scheduler_of
 from drayman.placement.spending import misstated
 from drayman.placement.state import ClusterState
@@ -23,11 +24,12 @@ from drayman.scheduler.following import DELETED
 
 NODE_REASON: Final = "InvalidNodePrice"
 POD_REASON: Final = "InvalidPodCost"
+RUN_TIME_REASON: Final = "InvalidMinRuntime"
 _MOST_REPORTED: Final = 4096
 
 
 class Terms:
-    """Looks at nodes, and at pods of these schedulers where there are prices."""
+    """Looks at nodes, at the run times of pods, and at pods of these schedulers where there are prices."""
 
     def __init__(self, recorder: EventRecorder, state: ClusterState, names: frozenset[str]) -> None:
         self._recorder = recorder
@@ -48,7 +50,12 @@ class Terms:
 
     def _pod(self, notice: Notice[Pod]) -> None:
         pod = notice.object
-        if notice.type == DELETED or not self._state.has_offers or pod.spec.node_name:
+        if notice.type == DELETED:
+            return
+        fault = run_time_fault(pod, self._state.gangs.stated_for(pod))
+        if fault:
+            self._report(Reference.to(PODS, pod), RUN_TIME_REASON, fault)
+        if not self._state.has_offers or pod.spec.node_name:
             return
         if awaits_scheduler(pod) and scheduler_of(pod) in self._names:
             for fault in misstated(pod):

@@ -15,7 +15,16 @@ them is spared by a decision about the whole gang; beyond `MOST_SPARED` of them,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Hashable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractContextManager
 from typing import Final, TypeVar
 
@@ -27,6 +36,8 @@ from drayman.inventory.allowance import UnfinishedError
 from drayman.placement.demand import Demand
 from drayman.placement.domains.rooms import Amounts
 from drayman.placement.joint.gangs import GangDecider, NoRoom, Starting
+from drayman.placement.joint.seating import Seating, Seats
+from drayman.placement.nodes import NodeState
 from drayman.placement.parties import Occupant, Party, in_order_of_return, leave
 from drayman.placement.preemption import CHANGED, Changed, Violating
 from drayman.placement.state import ClusterState
@@ -225,18 +236,15 @@ class Clearing:
         nodes: Collection[str],
     ) -> Generator[None, None, list[Party]]:
         """Those of the victims that still have to go if the gang keeps its seats."""
-        wanted: dict[str, list[Demand]] = {}
-        for seat in starting.seats:
-            wanted.setdefault(seat.found.node.facts.name, []).append(seat.demand)
+        table = _Table(self._deciding().seating, starting.seats)
         going = {id(party): party for party in victims}
         here = _by_node(victims)
         leaving = _by_node(present.leaving)
-        seating = self._deciding().seating
         for party in in_order_of_return(victims, protected):
             if party.core is not None and id(party.core) in going:
                 continue
             stays = True
-            for name in {each.node for each in party.members} & set(nodes):
+            for name in dict.fromkeys(each.node for each in party.members if each.node in nodes):
                 gone = [p for p in here[name] if p is not party and id(p) in going]
                 node = self._state.nodes.get(name)
                 with self._state.trial() as trial, self._limited():
@@ -244,9 +252,9 @@ class Clearing:
                         trial.free(claim)
                     for each in (*leaving.get(name, ()), *gone):
                         leave((m for m in each.members if m.node == name), trial)
-                    if node is None or seating.seats(node, wanted[name]) is None:
-                        stays = False
-                        break
+                    stays = node is not None and table.has_seats(node)
+                if not stays:
+                    break
             if stays:
                 del going[id(party)]
             yield from self._break_if_due()
@@ -349,6 +357,27 @@ class Clearing:
                 return result
             self._has_paused = True
             yield
+
+
+class _Table:
+    """Who sits on which node, and whether nodes still have these seats. Nodes that are alike are asked once."""
+
+    def __init__(self, seating: Seating, seats: Seats) -> None:
+        self._seating = seating
+        self._demands: dict[str, list[Demand]] = {}
+        for seat in seats:
+            self._demands.setdefault(seat.found.node.facts.name, []).append(seat.demand)
+        self._known: dict[Hashable, bool] = {}
+
+    def has_seats(self, node: NodeState) -> bool:
+        demands = self._demands[node.facts.name]
+        kinds = Counter(demand.key for demand in demands)
+        first = {demand.key: demand for demand in reversed(demands)}
+        like = self._seating.likeness(node, [first[key] for key in kinds])
+        asked = (like, tuple(kinds.items()))
+        if asked not in self._known:
+            self._known[asked] = self._seating.seats(node, demands) is not None
+        return self._known[asked]
 
 
 class _Counts:

@@ -43,7 +43,8 @@ def gang_of(key: GangKey, group: PodGroup) -> Gang | None:
         least=0 if policy.gang is None else policy.gang.min_count,
         wish=wish,
         slices=slices,
-        priority=spec.priority,
+        # The server enters 0 for a group that says nothing: then the priorities of its pods count.
+        priority=spec.priority if spec.priority_class_name else spec.priority or None,
         goes_as_one=spec.disruption_mode == _AS_ONE,
         goes_singly=spec.disruption_mode != _AS_ONE,
         since=seconds_of(group.metadata.creation_timestamp),
