@@ -113,7 +113,9 @@ def _has_room(yard: Yard, node: str, work: Work, reservations: list[Reservation]
         return False
     for moment in reservations:
         then = Counter[str]()
-        then["cpu"] = sum(each.cpu for each, end in here if not (each.declares and end <= moment.at))
+        then["cpu"] = sum(
+            each.cpu for each, end in here if not (each.declares and end <= moment.at)
+        )
         for each in reservations:
             if each.at <= moment.at:
                 places = [place for place in each.places if place.node == node]
@@ -148,3 +150,18 @@ def test_a_short_pod_runs_ahead_and_a_long_one_does_not() -> None:
     assert started == pytest.approx(
         {"first": 0, "gang": 100, "long": 150, "short": 3, "idle": 4}, abs=SLACK_S
     )
+
+
+def test_what_others_leave_counts_for_the_reserved_unit() -> None:
+    """A pod that wants none of the reserved devices runs where the node has enough for both at any time."""
+    yard = Yard([(1, 4)])
+    begun = yard.now
+    yard.replay(
+        [
+            Work("first", 0, 1, 1, 3, 100),
+            Work("next", 1, 1, 1, 3, 50),
+            Work("beside", 2, 1, 0, 1, 900),
+        ]
+    )
+    assert yard.outcomes["beside"].started == begun + 2
+    assert yard.outcomes["next"].started == begun + 100

@@ -6,10 +6,12 @@ from typing import Final
 
 from drayman.api.times import timestamp_at
 from drayman.placement.reservations.reservation import Reservation
-from drayman.placement.runs.declaring import RUNTIME
+from drayman.placement.runs.book import Departure
+from drayman.placement.runs.declaring import RUNTIME, Basis
 from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.wording import counted
 
+_MOST_NAMED: Final = 3
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
 _DAY_S: Final = 86400
@@ -29,6 +31,28 @@ def room_reserved(reservation: Reservation, end: float | None, noun: str = "pod"
         f"There is room, but it is reserved for {reservation.title}, which comes first and is"
         f" expected to start at {when}, and {own}. {help_}.",
     )
+
+
+def estimated_start(reservation: Reservation, now: float) -> str:
+    """When a unit will start, and what that rests on."""
+    when = f"about {timestamp_at(reservation.at)}, in {span(reservation.at - now)}"
+    rests_on = reservation.rests_on
+    ends = [_ending(each) for each in rests_on[:_MOST_NAMED]]
+    pods = "; ".join(ends)
+    if len(rests_on) > _MOST_NAMED:
+        pods += f"; and {counted(len(rests_on) - _MOST_NAMED, 'more pod')}"
+    return f"{when}. This is an estimate: it rests on the end of {pods}."
+
+
+def _ending(departure: Departure) -> str:
+    metadata, ending = departure.pod.metadata, departure.ending
+    basis = ending.basis.value
+    if ending.basis is Basis.OBSERVED:
+        basis = f"as in {counted(ending.runs, 'earlier run')}"
+    if ending.is_overdue:
+        basis = f"{basis}, but it is overdue, so that this is a guess"
+    name = f"{metadata.namespace}/{metadata.name}"
+    return f"pod {name} at {timestamp_at(ending.at)} ({basis})"
 
 
 def span(seconds: float) -> str:

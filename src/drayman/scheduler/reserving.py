@@ -219,6 +219,8 @@ class Reserving:
         if self._queue.unit(entry.key) is not entry:
             return
         before = self._standing.pop(entry.key, None)
+        if self._is_promised(entry):
+            found = None
         if found is not None:
             self._standing[entry.key] = found
             self._queue.wake_at(entry, now + max(found.at - self._wall_clock(), LEAST_REST_S))

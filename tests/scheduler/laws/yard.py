@@ -114,7 +114,12 @@ class Yard:
         resources = {"requests": {"cpu": str(work.cpu)}}
         claims = [{"name": "c", "resourceClaimName": name}] if work.devices else []
         value = {
-            "metadata": {"name": name, "namespace": NAMESPACE, "uid": name, "annotations": annotations},
+            "metadata": {
+                "name": name,
+                "namespace": NAMESPACE,
+                "uid": name,
+                "annotations": annotations,
+            },
             "spec": {
                 "priority": work.priority,
                 "containers": [{"name": "main", "resources": resources}],

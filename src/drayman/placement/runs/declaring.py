@@ -91,13 +91,12 @@ def deadline_of(pod: Pod, job: JobTerms | None, started: float) -> float | None:
     return min(found, default=None)
 
 
-def misstated(metadata_annotations: Mapping[str, str]) -> Iterator[str]:
+def misstated(annotations: Mapping[str, str]) -> Iterator[str]:
     """What annotations say about run times that is not understood."""
-    text = metadata_annotations.get(RUNTIME)
-    if text is not None and _stated(metadata_annotations, RUNTIME) is None:
+    text = annotations.get(RUNTIME)
+    if text is not None and _stated(annotations, RUNTIME) is None:
         yield (
-            f"annotation {RUNTIME}: {text!r} is not a duration such as 90m or 2h30m,"
-            " and is ignored: how long the pod runs is taken as not known"
+            f"annotation {RUNTIME}: {text!r} is not a duration such as 90m or 2h30m, and is ignored"
         )
 
 
