@@ -8,4 +8,4 @@ from __future__ import annotations
 
 from typing import Final
 
-PATIENCE_S: Final = 15.0
+PATIENCE_S: Final = 180.0

@@ -208,7 +208,8 @@ class Preemption:
         lower = in_order_of_return(crowd.lower, ())
         protected = yield from self._violating(_pods(lower))
         lower = in_order_of_return(lower, protected)
-        return RoomSearch(crowd.node, tuple(lower), crowd.leaving)
+        cores = {id(party): id(party.core) for party in lower if party.core is not None}
+        return RoomSearch(crowd.node, tuple(lower), crowd.leaving, needed_by=cores)
 
     def _victims(self, way: Way[Party, Found]) -> Generator[None, None, Victims]:
         # Only the final victims count: budgets are checked for them once more.

@@ -11,7 +11,7 @@ due, and then the state is as it was.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Generic, Protocol, TypeVar
 
 from msgspec import Struct
@@ -24,10 +24,6 @@ from drayman.placement.trial import Trial
 
 class Evictable(Protocol):
     """Pods that go together, if they go."""
-
-    @property
-    def core(self) -> object | None:
-        """Others without which there is no point in staying."""
 
     def leave(self, trial: Trial) -> None: ...
 
@@ -64,6 +60,8 @@ class RoomSearch(Struct, Generic[P], frozen=True):
     """Those that go in any case."""
     unlikely: tuple[P, ...] = ()
     """Candidates that are restored together before the others: probably none of them is in the way."""
+    needed_by: Mapping[int, int] = {}
+    """For candidates that are not restored without another one: that other one. Both by `id`."""
 
 
 class Way(Struct, Generic[P, F], frozen=True):
@@ -122,7 +120,7 @@ def find_way(
                 spared = [
                     each
                     for each in groups.popleft()
-                    if id(each) in victims and (each.core is None or id(each.core) not in victims)
+                    if id(each) in victims and attempt.needed_by.get(id(each)) not in victims
                 ]
                 still = _still_fits(trial, node, spared, fits) if spared else None
                 if still is not None:

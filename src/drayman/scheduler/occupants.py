@@ -17,9 +17,9 @@ from drayman.placement.claims import pods_holding
 from drayman.placement.gangs.book import ranked
 from drayman.placement.gangs.gang import Gang, GangKey
 from drayman.placement.gangs.membership import job_of
+from drayman.placement.min_runtime import MIN_RUNTIME, protected_until
 from drayman.placement.nominations import Nomination
 from drayman.placement.parties import Occupant, Party, parties_of
-from drayman.placement.run_time import MIN_RUNTIME, left_alone_until
 from drayman.placement.state import ClusterState
 
 _BY_NODE: Final = "node"
@@ -96,7 +96,8 @@ class Occupants:
 
     def left_alone_until(self, pod: Pod, now: float) -> float | None:
         """Until when a pod may not be evicted because it has just begun; None if it may."""
-        return left_alone_until(pod, self._state.gangs.stated_for(pod), now)
+        until = protected_until(pod, self._state.gangs.stated_for(pod))
+        return until if until is not None and now < until else None
 
     def next_in_reach(self, priority: int, now: float) -> float | None:
         """When the next of the less important pods that are left alone for a while has had its time."""

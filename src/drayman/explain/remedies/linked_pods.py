@@ -47,10 +47,6 @@ class LinkedPods(Struct, frozen=True):
             trial.hold(claim)
 
     @property
-    def core(self) -> None:
-        """None depends on others."""
-
-    @property
     def key(self) -> frozenset[str]:
         return frozenset(
             [pod.metadata.uid for pod in self.pods] + [c.metadata.uid for c in self.claims]

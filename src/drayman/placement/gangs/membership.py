@@ -27,7 +27,7 @@ from drayman.placement.gangs.dialects import kai, kubernetes, kueue, own, plugin
 from drayman.placement.gangs.gang import Dialect, Flaw, GangKey, InvalidGangError, Membership
 from drayman.placement.gangs.ranks import rank_of
 from drayman.placement.gangs.statements import Statements
-from drayman.placement.run_time import MIN_RUNTIME
+from drayman.placement.min_runtime import MIN_RUNTIME
 
 OF_OWNERS: Final = own.STATED | kai.STATED | {MIN_RUNTIME}
 """The annotations of a Job that count for its pods."""
