@@ -122,7 +122,7 @@ class GangDecider:
                 ready.append(Ready(member, demand))
             else:
                 unready = unready or (member.pod, demand)
-        has = self._running(gang)
+        has = self._book.running(gang)
         lack = shortfall(gang, has + Counter(each.part for each in ready))
         if lack is not None:
             return Incomplete(gang, lack, unready or self._held_back(gang, candidates))
@@ -158,15 +158,6 @@ class GangDecider:
             if member.uid not in known and member.is_staying:
                 return member.pod, None
         return None
-
-    def _running(self, gang: Gang) -> Counter[str]:
-        """How many members have a node, or have done their part, by subgroup."""
-        found: Counter[str] = Counter()
-        for members in (self._book.placed(gang.key), self._book.succeeded(gang.key)):
-            for member in members.values():
-                if member.is_staying:
-                    found[member.membership.subgroup] += 1
-        return found
 
     def _starting(self, gang: Gang, ready: Sequence[Ready], has: Counter[str]) -> NoRoom | Starting:
         needed = len(ready)

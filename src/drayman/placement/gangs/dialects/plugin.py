@@ -10,7 +10,7 @@ from typing import Final
 from drayman.api.core import Pod
 from drayman.api.custom_groups import PluginPodGroup, PluginPodGroupSpec, spec_of
 from drayman.api.times import seconds_of
-from drayman.placement.gangs import levels
+from drayman.placement.gangs import levels, time_limits
 from drayman.placement.gangs.gang import Dialect, Gang, GangKey, InvalidGangError, Membership
 from drayman.placement.gangs.ranks import rank_of
 from drayman.placement.gangs.statements import Statements
@@ -41,7 +41,8 @@ def gang_of(key: GangKey, group: PluginPodGroup) -> Gang:
         least=1 if spec.min_member is None else spec.min_member,
         wish=levels.wish_of(statements),
         slices=levels.slices_of(statements),
-        timeout_s=None if timeout is None else float(timeout),
+        timeout_s=time_limits.timeout_of(statements) if timeout is None else float(timeout),
+        grace_s=time_limits.grace_of(statements),
         least_resources=spec.min_resources or {},
         since=seconds_of(group.metadata.creation_timestamp),
     )
