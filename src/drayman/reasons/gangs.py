@@ -24,6 +24,7 @@ from drayman.placement.gangs.quorum import Shortfall
 from drayman.placement.gangs.staleness import Fallen
 from drayman.placement.joint.gangs import Flawed, GangDecider, Incomplete, NoRoom
 from drayman.placement.joint.places import Nearest
+from drayman.placement.joint.stated_needs import Scarce
 from drayman.placement.nodes import NodeState
 from drayman.placement.placing import NotFound
 from drayman.placement.state import ClusterState
@@ -150,6 +151,8 @@ class GangReasons:
         return incomplete(gang, lack)
 
     def _no_room(self, round_: Round, decider: GangDecider, refused: NoRoom) -> GangRefusal:
+        if refused.scarce is not None:
+            return GangRefusal(_scarce(refused.gang, refused.scarce))
         nearest = decider.nearest(refused)
         seated = {seat.demand.needs.uid for seat in nearest.seats}
         rest = next((d for d in refused.demands if d.needs.uid not in seated), None)
@@ -245,6 +248,14 @@ def _no_room(
         beside = where if locality is not None else ""
         said = f"{said} The next one{beside}: {next_one.sentence}"
     return Headline.of(reason, f"{said[:1].upper()}{said[1:]}")
+
+
+def _scarce(gang: Gang, found: Scarce) -> Headline:
+    is_never = found.there_is.amount < found.wants.amount
+    reason = Reason.GANG_OVERSIZED if is_never else Reason.GANG_TOO_LARGE
+    has = f"the cluster has {found.there_is}" if is_never else f"{found.free} is free"
+    said = f"{gang.key} needs {found.wants} of {found.resource} by its minResources, and {has}"
+    return Headline.of(reason, _sentence(said))
 
 
 def _by_counting(refused: NoRoom, nearest: Nearest, locality: LocalityRefusal) -> str:

@@ -10,9 +10,17 @@ from controllers.world import NAMESPACE, eventually, stays
 from drayman.cluster.resources import JOBS, PODS, RESOURCE_SLICES, JsonObject, generic
 from scheduler.behaviour.conftest import Cluster
 from scheduler.behaviour.stage import POD_VALUES, Stage, from_template
-from scheduler.behaviour.test_gangs import GROUP_VALUES, group_says, make_gang, prepare, start
+from scheduler.behaviour.test_gangs import (
+    GROUP_VALUES,
+    RACK,
+    group_says,
+    make_gang,
+    prepare,
+    start,
+)
 
 KAI_GROUPS = generic("scheduling.run.ai/v2alpha2", "podgroups", "PodGroup")
+TOPOLOGIES = generic("kai.scheduler/v1alpha1", "topologies", "Topology", namespaced=False)
 PLUGIN_GROUPS = generic("scheduling.x-k8s.io/v1alpha1", "podgroups", "PodGroup")
 JOB_VALUES = JOBS.as_values()
 GPU_SLICES = RESOURCE_SLICES.as_values()
@@ -220,3 +228,121 @@ async def test_a_group_that_is_late_says_so_in_its_condition(cluster: Cluster) -
         group = await group_says(stage, "False")
         (condition,) = group.status.conditions
         assert "its time limit was 1 second" in (condition.message or "")
+
+
+# Members that come back.
+
+
+async def racks(stage: Stage, **devices: int) -> None:
+    """A node for each rack, with so many devices."""
+    await stage.device_class()
+    await stage.make_template("t")
+    for rack, number in devices.items():
+        names = [f"gpu-{n}" for n in range(number)]
+        await stage.node(f"node-{rack}", *names, labels={RACK: rack})
+
+
+async def restart(stage: Stage, name: str, *, phase: str = "Failed", **metadata: Any) -> None:
+    """A pod ends, and its controller makes another one of the same name."""
+    await stage.finish(name, phase)
+    await stage.remove(POD_VALUES, name)
+    await start_with(stage, name, **metadata)
+
+
+async def test_a_restarted_member_comes_back_to_its_domain(cluster: Cluster) -> None:
+    """Though another domain has more room; if there is no room in its own, it waits and says so."""
+    async with cluster() as stage:
+        await racks(stage, a=2)
+        said = {"drayman.dev/gang": "2", "drayman.dev/gang-name": "g"}
+        said["drayman.dev/required-level"] = RACK
+        await start_with(stage, "p", "q", annotations=said)
+        assert await stage.bound("p", "q") == "node-a"
+        await stage.node("node-b", "gpu-0", "gpu-1", "gpu-2", labels={RACK: "b"})
+        await restart(stage, "q", annotations=said)
+        assert await stage.bound("q") == "node-a"
+        await stage.finish("q", "Failed")
+        await stage.remove(POD_VALUES, "q")
+        await stage.publish("gpu.example.com-node-a-1", "gpu-0")
+        await start_with(stage, "q", annotations=said)
+        await stage.refused("q", "Members run in rack a, which holds 0 of 1 that are missing")
+        await stage.publish("gpu.example.com-node-a-1", "gpu-0", "gpu-1")
+        assert await stage.bound("q") == "node-a"
+
+
+async def test_a_restarted_member_comes_back_to_its_slice(cluster: Cluster) -> None:
+    """Slices have a domain each. The rank says to which of them a member belongs."""
+    async with cluster() as stage:
+        await racks(stage, a=2, b=2)
+        said = {"drayman.dev/gang": "4", "drayman.dev/gang-name": "g"}
+        said |= {"drayman.dev/slice-size": "2", "drayman.dev/slice-level": RACK}
+        index = "batch.kubernetes.io/job-completion-index"
+        for number in range(4):
+            await start_with(stage, f"p{number}", annotations=said, labels={index: str(number)})
+        home = [await stage.bound(f"p{number}") for number in range(4)]
+        assert home[0] == home[1] != home[2] == home[3]
+        for rack in "cd":
+            await stage.node(f"node-{rack}", "gpu-0", "gpu-1", labels={RACK: rack})
+        for number in (1, 2):
+            name = f"p{number}"
+            await restart(stage, name, annotations=said, labels={index: str(number)})
+            assert await stage.bound(name) == home[number]
+
+
+async def test_a_restarted_member_without_a_rank_fills_the_slice_that_lacks_one(
+    cluster: Cluster,
+) -> None:
+    async with cluster() as stage:
+        await racks(stage, a=2, b=2)
+        said = {"drayman.dev/gang": "4", "drayman.dev/gang-name": "g"}
+        said |= {"drayman.dev/slice-size": "2", "drayman.dev/slice-level": RACK}
+        await start_with(stage, *"pqrs", annotations=said)
+        home = {name: await stage.bound(name) for name in "pqrs"}
+        await stage.node("node-c", "gpu-0", "gpu-1", labels={RACK: "c"})
+        for name in "qr":
+            await stage.finish(name, "Failed")
+            await stage.remove(POD_VALUES, name)
+            await start_with(stage, f"{name}-again", annotations=said)
+            assert await stage.bound(f"{name}-again") == home[name]
+
+
+async def test_a_restarted_member_comes_back_to_the_domain_of_its_subgroup(
+    cluster: Cluster,
+) -> None:
+    async with cluster() as stage:
+        await racks(stage, a=2, b=2)
+        levels = [{"nodeLabel": RACK}]
+        await stage.create(TOPOLOGIES, {"metadata": {"name": "t"}, "spec": {"levels": levels}})
+        wish = {"topology": "t", "requiredTopologyLevel": RACK}
+        parts = [{"name": n, "minMember": 2, "topologyConstraint": wish} for n in ("x", "y")]
+        spec = {"subGroups": parts, "stalenessGracePeriod": "-1s"}
+        await stage.create(KAI_GROUPS, {"metadata": {"name": "g"}, "spec": spec})
+        named = {"pod-group-name": "g"}
+        for part in "xy":
+            labels = {"kai.scheduler/subgroup-name": part}
+            await start_with(stage, f"{part}0", f"{part}1", annotations=named, labels=labels)
+        home = {part: await stage.bound(f"{part}0", f"{part}1") for part in "xy"}
+        assert home["x"] != home["y"]
+        await stage.node("node-c", "gpu-0", "gpu-1", labels={RACK: "c"})
+        labels = {"kai.scheduler/subgroup-name": "y"}
+        await restart(stage, "y1", annotations=named, labels=labels)
+        assert await stage.bound("y1") == home["y"]
+
+
+# What a gang is said to need.
+
+
+async def test_a_gang_waits_for_what_it_is_said_to_need(cluster: Cluster) -> None:
+    """Though its pods would fit."""
+    async with cluster() as stage:
+        await prepare(stage, "gpu-0", "gpu-1")
+        await stage.start_pod("other", requests={"cpu": "2"})
+        await stage.bound("other")
+        spec = {"minMember": 2, "minResources": {"cpu": "7"}}
+        await stage.create(PLUGIN_GROUPS, {"metadata": {"name": "g"}, "spec": spec})
+        await start_with(stage, "p", "q", labels={"scheduling.x-k8s.io/pod-group": "g"})
+        await stage.refused(
+            "p",
+            "GangTooLarge (not now): Pod group default/g needs 7 of cpu by its minResources, and 6 is free.",
+        )
+        await stage.remove(POD_VALUES, "other")
+        await stage.bound("p", "q")

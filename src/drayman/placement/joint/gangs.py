@@ -28,6 +28,7 @@ from drayman.placement.gangs.quorum import Shortfall, shortfall
 from drayman.placement.joint.members import Chosen, Ready, choices
 from drayman.placement.joint.places import Counted, Extent, Ground, Nearest, Places
 from drayman.placement.joint.seating import Seat, Seats
+from drayman.placement.joint.stated_needs import Scarce, scarce
 from drayman.placement.nodes import NodeState
 from drayman.placement.surroundings import Surroundings
 
@@ -65,6 +66,8 @@ class NoRoom(Struct, frozen=True, eq=False):
     """Whether others could start in their place, because not every member or subgroup has to."""
     is_joining: bool = False
     """Whether the gang has started, and these would come in addition."""
+    scarce: Scarce | None = None
+    """Set if no place was looked for, because the cluster has not enough of what the gang is said to need."""
 
 
 class Starting(Struct, frozen=True, eq=False):
@@ -164,6 +167,10 @@ class GangDecider:
         gave_up = False
         tried = 0
         fewest = Chosen(tuple(ready), {})
+        too_little = scarce(self._state, gang)
+        if too_little is not None:
+            demands = tuple(each.demand for each in ready)
+            return NoRoom(gang, demands, needed, gave_up, fewest, scarce=too_little)
         for chosen in islice(choices(gang, ready, has), MOST_CHOICES):
             tried += 1
             fewest = chosen
