@@ -34,7 +34,7 @@ from drayman.reasons.locality import LocalityRefusal, locality_refusal
 from drayman.reasons.planned import Planned
 from drayman.reasons.reason import Headline, Outlook, Reason
 from drayman.reasons.waiting import before_a_demand
-from drayman.reasons.wording import counted, lasting
+from drayman.reasons.wording import continued, counted, lasting
 
 _BY_OUTLOOK: Final = {
     Outlook.NEVER.value: Reason.GANG_OVERSIZED,
@@ -262,12 +262,12 @@ def _by_counting(refused: NoRoom, nearest: Nearest, locality: LocalityRefusal) -
     key, is_never = refused.gang.key, locality.outlook == Outlook.NEVER.value
     held = locality.sentence
     if is_never and locality.domains:
-        held = f"Even with nothing in use, {held[:1].lower()}{held[1:]}"
+        held = f"Even with nothing in use, {continued(held)}"
     if locality.level:
         started = "has started and " if refused.is_joining else ""
         return f"{key} {started}has to be in one {locality.level}. {held}"
     if is_never:
-        return f"{key}: {held[:1].lower()}{held[1:]}"
+        return f"{key}: {continued(held)}"
     if refused.is_joining:
         return f"{key} has started, and there is no room for another pod of it."
     return f"{key}: {len(nearest.seats):,} of {_pods(refused)} fit at once."

@@ -39,6 +39,12 @@ def and_list(names: Sequence[str], most: int = _MOST_NAMED) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def continued(sentence: str) -> str:
+    """A sentence as it stands within another one: in lower case, unless it begins with an abbreviation such as NVLink."""
+    is_word = sentence[1:2].islower() or not sentence[1:2].isalpha()
+    return f"{sentence[:1].lower()}{sentence[1:]}" if is_word else sentence
+
+
 def quoted(expression: str) -> str:
     """An expression on one line, the end of a long one left out."""
     text = " ".join(expression.split())
