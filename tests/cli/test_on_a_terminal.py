@@ -107,6 +107,8 @@ CASES: Final = {
     "plan what does not fit": Case("plan -f many.yaml", "many", PENDING),
     "plan copies": Case("plan -f old.yaml --times 50", "old", PENDING),
     "capacity": Case("capacity -f claim.yaml", "of claim claim fit now"),
+    "defrag": Case("defrag", "^Does not fit: no moves make room", PENDING),
+    "defrag for a pod": Case("defrag --for pod/trainer", "^Nothing to do: pod/trainer has no pods"),
     "map": Case("map", "dgx-h100-0"),
     "map of a node": Case("map dgx-h100-0", "NUMA node 1"),
     "map of a node as a matrix": Case("map dgx-h100-0 --matrix", "NV18"),
