@@ -246,7 +246,7 @@ class Cycle:
                 entry.rests_until = now + min(took * SHARE_OF_TIME, LONGEST_REST_S)
                 gangs.put_to_sleep(entry, outcome, now)
                 self.reserving.refused(entry, outcome)
-                explain = cache(partial(self._explain_gang, entry))  # once for all members
+                explain = cache(partial(self.explain_gang, entry))  # once for all members
                 no_room = None if outcome.gave_up else outcome
                 decisions.refused.append(Refused(entry, None, explain, no_room=no_room))
                 decisions.stuck.append((outcome.gang.key, explain))
@@ -268,7 +268,8 @@ class Cycle:
             self.reserving.admit(entry, round_, reservations, outcome) if reservations else outcome
         )
 
-    def _explain_gang(self, entry: QueuedUnit) -> str:
+    def explain_gang(self, entry: QueuedUnit) -> str:
+        """Why a gang waits, by the cluster as it is now."""
         if self._departures is not None and entry.gang is not None:
             left = self._departures.left(entry.gang)
             if left is not None:
