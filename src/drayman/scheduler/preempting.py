@@ -115,10 +115,6 @@ class Preemptor:
             return False
         return not self._occupants.are_all_as_important(priority_of(pod))
 
-    def overdue_at(self, nomination: Nomination, now: float) -> float | None:
-        """When a pod or gang that waits for others to go is to look for other room, even if nothing happens."""
-        return self._occupants.overdue_at(nomination, now)
-
     def _search(
         self, demand: Demand, not_found: NotFound, now: float, is_due: Callable[[], bool]
     ) -> VictimSearch:

@@ -20,7 +20,6 @@ from drayman.cluster.client import Client
 from drayman.cluster.informers import Handlers, Informers
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import (
-    DISRUPTION_BUDGETS,
     PODS,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
@@ -28,12 +27,12 @@ from drayman.cluster.resources import (
 from drayman.cluster.turns import Turns
 from drayman.inventory.features import Features
 from drayman.placement.claims import BINDING_TIMEOUT_S
-from drayman.placement.decision.outcomes import NoNode, Unfinished
+from drayman.placement.decision.outcomes import Unfinished
 from drayman.placement.decision.placements import Placement
 from drayman.placement.gangs.gang import GangKey
 from drayman.placement.hints import Change
+from drayman.placement.joint.gangs import GangDecider
 from drayman.placement.nominations import Nominations
-from drayman.placement.placing import Placer
 from drayman.placement.prices import NO_PRICES, PriceTable
 from drayman.placement.schedulers import DEFAULT_SCHEDULER, SERVED
 from drayman.placement.state import ClusterState
@@ -41,20 +40,16 @@ from drayman.reasons.volumes import volumes_pending
 from drayman.reasons.waiting import unready
 from drayman.scheduler.binding import Binder
 from drayman.scheduler.cycle import PATIENCE_S, Cycle, Refused
-from drayman.scheduler.departures import Departures
 from drayman.scheduler.evicting import Evictor
 from drayman.scheduler.following import Follower
 from drayman.scheduler.foresight import Foresight
 from drayman.scheduler.freeing import Freeing
 from drayman.scheduler.gang_life import GangLife
-from drayman.scheduler.gang_preempting import GangPreemptor
+from drayman.scheduler.giving_way import GivingWay
 from drayman.scheduler.group_conditions import GroupConditions
 from drayman.scheduler.losses import Losses
-from drayman.scheduler.making_room import MakingRoom
-from drayman.scheduler.occupants import Occupants
 from drayman.scheduler.other_schedulers import UNSERVED_AFTER_S, UnservedPods
-from drayman.scheduler.preempting import Preempted, Preemptor
-from drayman.scheduler.protection import Budgets
+from drayman.scheduler.preempting import Preempted
 from drayman.scheduler.queue import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Queue, QueuedUnit
 from drayman.scheduler.reporting import (
     SCHEDULER_ERROR,
@@ -146,19 +141,8 @@ class Scheduler:
         self.state = ClusterState(self._options.features, self._wake, self._options.prices)
         self._nominations = Nominations(self.state)
         self._foresight = Foresight(self.state)
-        occupants = Occupants(self._handlers, self.state, self._nominations.expects_to_go)
-        budgets = Budgets(informers.informer(DISRUPTION_BUDGETS).cache)
-        self._preemptor = self._new_preemptor(occupants, budgets)
-        self._cycle = self._new_cycle(Departures(self._nominations, occupants))
-        self._gang_preemptor = GangPreemptor(
-            self.state, self._nominations, occupants, budgets, self._cycle.gangs.deciding
-        )
-        self._making_room = MakingRoom(
-            self._clock,
-            lambda entry: self.queue.get(entry.key) is entry,
-            self._preempted,
-            lambda entry: self._hold_back(entry.key),
-        )
+        self._giving_way = self._new_giving_way()
+        self._cycle = self._new_cycle()
         self._recorder = EventRecorder(client, DEFAULT_SCHEDULER)
         self._terms = Terms(self._recorder, self.state, self._options.names)
         self._reporter = Reporter(client, self._recorder, self._still_waits, wall_clock)
@@ -190,11 +174,18 @@ class Scheduler:
             self._options.unserved_after_s,
         )
 
-    def _new_preemptor(self, occupants: Occupants, budgets: Budgets) -> Preemptor:
-        placer = Placer(self.state, self._options.policy)
-        return Preemptor(self.state, placer, self._nominations, occupants, budgets)
+    def _new_giving_way(self) -> GivingWay:
+        return GivingWay(
+            self.state,
+            self._nominations,
+            self.queue,
+            self._handlers,
+            self._options.policy,
+            (self._clock, self._wall_clock),
+            self,
+        )
 
-    def _new_cycle(self, departures: Departures) -> Cycle:
+    def _new_cycle(self) -> Cycle:
         return Cycle(
             self.state,
             self.queue,
@@ -203,9 +194,9 @@ class Scheduler:
             policy=self._options.policy,
             binding_timeout_s=self._options.binding_timeout_s,
             turns=self._turns,
-            may_preempt=self._preemptor.may_preempt,
+            may_preempt=self._giving_way.may_preempt,
             nominations=self._nominations,
-            departures=departures,
+            departures=self._giving_way.departures,
         )
 
     def _new_rivals(self, client: Client) -> Rivals:
@@ -333,7 +324,9 @@ class Scheduler:
         if work is not None:
             self._spawn(work)
         else:
-            self._preempt(refused)
+            rest = self._giving_way.begin(refused)
+            if rest is not None:
+                self._set_aside(rest)
 
     def _give_up_turns_later(self, key: str, after_s: float) -> None:
         """Members of a gang come one after the other, and most of them can be placed soon."""
@@ -347,38 +340,6 @@ class Scheduler:
         if entry is not None and self._turns is not None:
             for pod in entry.pods.values():
                 self._turns.give_up(pod)
-
-    def _preempt(self, refused: Refused) -> None:
-        entry, why, now = refused.entry, refused.why, self._wall_clock()
-        room = self._making_room
-        if refused.no_room is not None:
-            search = self._gang_preemptor.decide(entry, refused.no_room, now, room.is_due)
-        elif isinstance(why, NoNode):
-            search = self._preemptor.decide(why.demand, why.not_found, now, room.is_due)
-        else:
-            return
-        rest = room.begin(entry, search)
-        if rest is not None:
-            self._set_aside(rest)
-
-    def _preempted(self, entry: QueuedUnit, decision: Preempted | None) -> None:
-        now = self._wall_clock()
-        gang = entry.gang
-        promised = (
-            self._nominations.get(entry.key) if gang is None else self._nominations.of_gang(gang)
-        )
-        if promised is not None:
-            overdue_at = self._preemptor.overdue_at(promised, now)
-            until = None if overdue_at is None else self._clock() + overdue_at - now
-            self._cycle.retrying.awaits_others(entry, until)
-        if decision is None:
-            return
-        if decision.pods:
-            self._spawn(self._evictor.carry_out(decision, now))
-        if decision.again:
-            self._hold_back(entry.key)
-        elif decision.retry_at is not None:
-            self.queue.wake_at(entry, self._clock() + decision.retry_at - now)
 
     def _tell_why_a_gang_waits(self, key: GangKey) -> str:
         """Says so, and has its pods and its group say so too."""
@@ -397,6 +358,20 @@ class Scheduler:
         if refused.by_nodes is not None:
             alike = self.queue.alike(refused.entry)
             yield from refused.by_nodes.copies(entry.pod for entry in alike)
+
+    # Called by `giving_way`.
+
+    def deciding(self, now: float) -> GangDecider:
+        return self._cycle.gangs.deciding(now)
+
+    def preempted(self, decision: Preempted, now: float) -> None:
+        self._spawn(self._evictor.carry_out(decision, now))
+
+    def awaits_others(self, entry: QueuedUnit, until: float | None) -> None:
+        self._cycle.retrying.awaits_others(entry, until)
+
+    def put_off(self, uid: str) -> None:
+        self._hold_back(uid)
 
     def _set_aside(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """Begin work that other decisions need not wait for."""
