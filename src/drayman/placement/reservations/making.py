@@ -12,6 +12,8 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from msgspec import Struct
 
 from drayman.api.core import Pod
+from drayman.placement.decision.outcomes import NoNode
+from drayman.placement.joint.gangs import NoRoom
 from drayman.placement.joint.seating import Seat, Seats
 from drayman.placement.reservations.earliest import earliest, leave
 from drayman.placement.reservations.reservation import (
@@ -38,6 +40,15 @@ class Unit(Struct, frozen=True, eq=False):
 
 Reserving = Generator[None, None, Reservation | None]
 """Yields where a break is due; the state is then as it was."""
+
+
+def may_reserve(why: NoNode | NoRoom) -> bool:
+    """Whether a unit that was refused gets a reservation: not members that only join a gang, and not pods without devices."""
+    match why:
+        case NoRoom():
+            return not (why.is_joining or why.gave_up)
+        case NoNode(demand, not_found):
+            return demand.asks_for_devices and not not_found.retry
 
 
 def end_of(runs: RunBook, pods: Iterable[Pod], start: float) -> float | None:
