@@ -41,7 +41,7 @@ from drayman.placement.world import World
 from drayman.reasons.reason import Headline
 from drayman.reasons.reserved import estimated_start, room_reserved
 from drayman.reasons.waiting import held_by_itself
-from drayman.reasons.wording import counted
+from drayman.reasons.wording import and_list, counted
 
 MOST_RESERVATIONS: Final = 4
 MOST_BEFORE: Final = 64
@@ -98,7 +98,8 @@ class Prospects:
             return _NOTHING
         departures = self._state.runs.departures(now)
         reservation = self._reserve(waiting, self._standing, departures)
-        return Prospect(estimate=_estimate(self._world, reservation, departures))
+        first = [each for each in self._standing if each.rank < unit.rank]
+        return Prospect(estimate=_estimate(self._world, reservation, departures, first))
 
     def _reserved(self) -> list[Reservation]:
         """What is reserved for those that come first. What fits is about to be placed, and is left out as in any explanation."""
@@ -200,16 +201,22 @@ class _Waiting(Struct, frozen=True, eq=False):
 
 
 def _estimate(
-    world: World, reservation: Reservation | None, departures: list[Departure]
+    world: World,
+    reservation: Reservation | None,
+    departures: list[Departure],
+    before: list[Reservation],
 ) -> Estimate:
     unknown = len(world.state.runs.running) - len(departures)
     if reservation is None:
-        pods = counted(unknown, "pod")
-        why = (
-            f"it is not known how long {pods} on nodes run" + ("s" if unknown == 1 else "")
-            if unknown
-            else "it does not fit after the end of all pods on nodes either"
-        )
+        endless = [each.title for each in before if each.until is None]
+        why = "it does not fit after the end of all pods on nodes either"
+        if unknown:
+            runs = "runs" if unknown == 1 else "run"
+            why = f"it is not known how long {counted(unknown, 'pod')} on nodes {runs}"
+        elif endless:
+            why = (
+                f"it is not known how long {and_list(endless)} will run, for which room is reserved"
+            )
         return Estimate(sentence=f"No start can be estimated: {why}.", unknown=unknown)
     rests_on = reservation.rests_on
     return Estimate(
