@@ -242,7 +242,7 @@ class Cycle:
                 entry.rests_until = now + min(took * SHARE_OF_TIME, LONGEST_REST_S)
                 gangs.put_to_sleep(entry, outcome, now)
                 self.reserving.refused(entry, outcome)
-                explain = cache(partial(self._explain_gang, entry))  # once for all members
+                explain = cache(partial(self.explain_gang, entry))  # once for all members
                 decisions.refused.append(Refused(entry, None, explain))
                 decisions.stuck.append((outcome.gang.key, explain))
 
@@ -257,7 +257,8 @@ class Cycle:
             self.reserving.admit(entry, round_, reservations, outcome) if reservations else outcome
         )
 
-    def _explain_gang(self, entry: QueuedUnit) -> str:
+    def explain_gang(self, entry: QueuedUnit) -> str:
+        """Why a gang waits, by the cluster as it is now."""
         try:
             with self._state.allowance.limited(work_for(entry)):
                 return self._gangs.explain(entry, self._wall_clock())
