@@ -180,7 +180,7 @@ class Cycle:
 
     def _decide(self, entry: QueuedUnit, round_: Round, now: float) -> Placement | Refused | None:
         work = allowance.PART * 2**entry.fruitless
-        reservations = self.reserving.binding(entry)
+        reservations = self.reserving.binding(entry) if self.reserving.is_any else None
         outcome: Outcome | Held
         if reservations:
             outcome = self.reserving.decide(entry, round_, reservations, work)
@@ -192,7 +192,8 @@ class Cycle:
         entry.fruitless = entry.fruitless + 1 if is_fruitless else 0
         if isinstance(outcome, Placement):
             self._queue.placed(entry)
-            self.reserving.placed([outcome])
+            if self.reserving.is_any:
+                self.reserving.placed([outcome])
             return outcome
         if isinstance(outcome, Held):
             return self._held(entry, outcome)
