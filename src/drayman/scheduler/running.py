@@ -45,6 +45,7 @@ from drayman.scheduler.following import Follower
 from drayman.scheduler.foresight import Foresight
 from drayman.scheduler.freeing import Freeing
 from drayman.scheduler.group_conditions import GroupConditions
+from drayman.scheduler.keeping import RoomKeeper
 from drayman.scheduler.losses import Losses
 from drayman.scheduler.making_room import MakingRoom
 from drayman.scheduler.occupants import Occupants
@@ -212,6 +213,7 @@ class Scheduler:
             self._options.names,
             self._work.set,
             self._nominations,
+            RoomKeeper(self._nominations, self._wall_clock),
             self._turns,
         )
 

@@ -147,8 +147,12 @@ class Movers:
         return self._by_node.get(node, ())
 
     def find(self, uid: str) -> Mover | None:
-        """The mover that a pod is in."""
+        """The mover that a pod is in; None if it stays."""
         return self._by_pod.get(uid)
+
+    def may_go_together(self, movers: Sequence[Mover]) -> bool:
+        """Whether disruption budgets allow all of these at the same time."""
+        return self._budgets.allow([pod for mover in movers for pod in mover.pods])
 
     def _gather(self) -> None:
         self._by_pod: dict[str, Mover] = {}
