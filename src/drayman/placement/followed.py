@@ -203,12 +203,12 @@ FOLLOWED: Final = (
         put=lambda state, it: state.topologies.set(it),
         remove=lambda state, it: state.topologies.remove(it),
     ),
-    # Its annotations may make its pods a gang. It also matters to questions when Jobs end.
+    # Its annotations may make its pods a gang, and say how long they run. It also matters to questions when Jobs end.
     Followed(
         type=Job,
         member="jobs",
-        put=lambda state, it: state.gangs.set_job(it),
-        remove=lambda state, it: state.gangs.remove_job(it),
+        put=lambda state, it: state.set_job(it),
+        remove=lambda state, it: state.remove_job(it),
     ),
     Followed(
         type=ResourceClaim,

@@ -131,6 +131,7 @@ class Scheduler:
         self._tasks: set[asyncio.Task[None]] = set()
         self._aside: set[asyncio.Task[None]] = set()
         self._working_out = asyncio.Lock()
+        self._foreseeing: asyncio.Task[None] | None = None
         self._patient: set[str] = (
             set()
         )  # keys of gangs whose members may still be given claims here
@@ -293,6 +294,8 @@ class Scheduler:
             self._refused(refused)
         for key, explain in decisions.stuck:
             self._group_conditions.stuck(key, explain)
+        if self._cycle.reserving.is_searching and self._foreseeing is None:
+            self._foreseeing = self._set_aside(self._foresee())
 
     def _refused(self, refused: Refused) -> None:
         if refused.keeps_turns:
@@ -352,11 +355,20 @@ class Scheduler:
             alike = self.queue.alike(refused.entry)
             yield from refused.by_nodes.copies(entry.pod for entry in alike)
 
-    def _set_aside(self, work: Coroutine[None, None, None]) -> None:
+    def _set_aside(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """Begin work that other decisions need not wait for."""
         task = asyncio.create_task(work)
         self._aside.add(task)
         task.add_done_callback(self._aside.discard)
+        return task
+
+    async def _foresee(self) -> None:
+        """Find out when units that were refused can start. Those that this concerns are tried again."""
+        try:
+            await self._cycle.reserving.complete()
+        finally:
+            self._foreseeing = None
+            self._work.set()
 
     async def _work_out(self, entry: QueuedUnit, rest: Callable[[], object]) -> None:
         """Do what a decision needs and takes too long for the event loop, for one pod at a time."""
