@@ -17,6 +17,7 @@ from typing import Final
 from drayman.api.core import Pod
 from drayman.api.meta import controller_of
 from drayman.api.pods import is_finished, is_leaving, used_claims
+from drayman.api.resource import ResourceClaim
 from drayman.cli.defrag.keeping import Keeping
 from drayman.cluster import Client
 from drayman.cluster.errors import ConflictError, NotFoundError, TooManyRequestsError
@@ -96,9 +97,9 @@ class Applying:
         self._known |= {pod.metadata.uid for pod in self._world.pods()}
         evicted = await asyncio.gather(*(self._evict(pod) for pod in pods))
         gone = [pod for pod, was_evicted in zip(pods, evicted, strict=True) if was_evicted]
-        missing = Counter(_owner(pod) for pod in gone)
+        claims = [claim for step in steps for claim in step.mover.claims]
         what = f"others in place of {_names(gone)}"
-        await self._until(lambda: self._are_replaced(gone, missing), what, rest)
+        await self._until(lambda: self._are_replaced(gone, claims), what, rest)
         self._moved += len(gone)
 
     async def _evict(self, pod: Pod) -> bool:
@@ -120,16 +121,26 @@ class Applying:
                 self._say(f"pod/{metadata.name} evicted from node {pod.spec.node_name}")
                 return True
 
-    def _are_replaced(self, gone: Sequence[Pod], missing: Counter[str]) -> bool:
-        present = self._world.pods()
+    def _are_replaced(self, gone: Sequence[Pod], claims: Sequence[ResourceClaim]) -> bool:
+        """Whether pods are gone, their claims have given back their devices, and others have a place."""
+        if any(self._holds(claim) for claim in claims):
+            return False
         uids = {pod.metadata.uid for pod in gone}
+        missing = Counter(map(_owner, gone))
         come: Counter[str] = Counter()
-        for pod in present:
+        for pod in self._world.pods():
             if pod.metadata.uid in uids and not is_finished(pod):
                 return False  # it has yet to go
             if pod.metadata.uid not in self._known and self._has_place(pod):
                 come[_owner(pod)] += 1
         return all(come[owner] >= number for owner, number in missing.items())
+
+    def _holds(self, before: ResourceClaim) -> bool:
+        """Whether a claim still has the devices that it had."""
+        claim = self._world.claim(before.metadata.namespace, before.metadata.name)
+        if claim is None or claim.metadata.uid != before.metadata.uid:
+            return False
+        return claim.status.results == before.status.results
 
     def _has_place(self, pod: Pod) -> bool:
         """Whether a pod has its node and devices. The claims of a pod are followed apart from it, and may be seen later."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from drayman.api.core import Pod
 from drayman.cluster import Client
-from drayman.cluster.errors import ConflictError, NotFoundError
+from drayman.cluster.errors import ConflictError, InvalidError, NotFoundError
 from drayman.cluster.options import WriteOptions
 from drayman.cluster.patches import Patch, pod_condition_patch, strategic_merge_patch
 from drayman.cluster.resources import PODS
@@ -73,7 +73,7 @@ class Keeping:
         )
 
     async def _write(self, pod: Pod, patch: Patch) -> bool:
-        """Returns whether the pod is still there."""
+        """Returns whether the pod is still there, and waits."""
         metadata = pod.metadata
         async with self._writing:
             try:
@@ -86,6 +86,12 @@ class Keeping:
                     options=WriteOptions(field_manager=MANAGER),
                 )
             except (NotFoundError, ConflictError):  # another pod has its name
+                return False
+            except InvalidError:
+                # Room can only be kept for a pod without a node: it may have got one in this moment.
+                found = await self._client.get(PODS, metadata.name, metadata.namespace)
+                if not found.spec.node_name:
+                    raise
                 return False
         return True
 
