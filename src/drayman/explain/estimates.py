@@ -1,13 +1,14 @@
 """When something that waits will start, as far as that can be estimated, and whether it only waits because others come first.
 
 The same as the scheduler does (`placement.reservations`), for the cluster as it was read: what waits is gone through in the order in which
-the scheduler does, what fits takes its place on a trial, and the first few that do not fit get the moment at which they will. A reader sees
-only pods that still exist, so the scheduler may know of more earlier runs.
+the scheduler does, and the first few that do not fit get the moment at which they will. A reader sees only pods that still exist, so the
+scheduler may know of more earlier runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct
@@ -29,6 +30,7 @@ from drayman.placement.reservations.making import (
     Unit,
     binding,
     end_of,
+    may_reserve,
     reserve,
     seats_beside,
 )
@@ -39,11 +41,11 @@ from drayman.placement.world import World
 from drayman.reasons.reason import Headline
 from drayman.reasons.reserved import estimated_start, room_reserved
 from drayman.reasons.waiting import held_by_itself
-from drayman.reasons.wording import counted
+from drayman.reasons.wording import and_list, counted
 
 MOST_RESERVATIONS: Final = 4
 MOST_BEFORE: Final = 64
-"""How many units that come first are looked at. Others are not taken into account, and the estimate is too early then."""
+"""How many units are looked at until as many have a reservation. Where those after them would have one, an estimate is too early."""
 MOST_NAMED: Final = 8
 
 
@@ -69,95 +71,90 @@ class Prospects:
         self._gangs = GangDecider(
             self._round, Domains(world.state), CopyCounts(world.state), Policy.BEST
         )
-        self._units: dict[str, _Waiting] | None = None
+        self._units: dict[str, _Waiting] = {}  # by key, in the order of the scheduler
+        self._standing: list[Reservation] = []
 
     def of(self, pod: Pod) -> Prospect:
         """What there is to say about a pod, or the gang that it is in. Nothing where no run time is known at all."""
         if not self._state.runs.tells_anything:
             return _NOTHING
-        if self._units is None:
+        if not self._units:
             self._units = {each.unit.key: each for each in self._in_order()}
+            self._standing = self._reserved()
         waiting = self._units.get(self._key(pod))
-        if waiting is None:
-            return _NOTHING
-        with self._state.trial():
-            return self._prospect(waiting, self._reserved_before(waiting))
+        return _NOTHING if waiting is None else self._prospect(waiting)
 
-    def _prospect(self, waiting: _Waiting, standing: list[Reservation]) -> Prospect:
+    def _prospect(self, waiting: _Waiting) -> Prospect:
         unit, now = waiting.unit, self._world.now
-        found = self._seats(waiting)
+        found = self._decide(waiting)
         if isinstance(found, tuple):
-            bound = binding(self._state.runs, standing, unit, now)
+            bound = binding(self._state.runs, self._standing, unit, now)
             if not bound or self._beside(waiting, found, bound) is not None:
                 return _NOTHING
             noun = "pod" if waiting.gang is None else "gang"
             end = end_of(self._state.runs, unit.pods, now)
             return Prospect(held=room_reserved(bound[0], end, noun))
-        if not found:
+        if found is None:
             return _NOTHING
         departures = self._state.runs.departures(now)
-        reservation = self._reserve(waiting, standing, departures)
-        return Prospect(estimate=_estimate(self._world, reservation, departures))
+        reservation = self._reserve(waiting, self._standing, departures)
+        first = [each for each in self._standing if each.rank < unit.rank]
+        return Prospect(estimate=_estimate(self._world, reservation, departures, first))
 
-    def _reserved_before(self, waiting: _Waiting) -> list[Reservation]:
-        """What is reserved for those that come first. Those of them that fit take their places."""
+    def _reserved(self) -> list[Reservation]:
+        """What is reserved for those that come first. What fits is about to be placed, and is left out as in any explanation."""
         standing: list[Reservation] = []
         refused: set[Hashable] = set()
-        assert self._units is not None
-        before = [each for each in self._units.values() if each.unit.rank < waiting.unit.rank]
-        for each in before[:MOST_BEFORE]:
+        departures = self._state.runs.departures(self._world.now)
+        for each in islice(self._units.values(), MOST_BEFORE):
             if each.likeness in refused:
                 continue
-            seats = self._seats(each)
-            if isinstance(seats, tuple):
-                bound = binding(self._state.runs, standing, each.unit, self._world.now)
-                beside = self._beside(each, seats, bound) if bound else seats
-                for seat in beside or ():
-                    self._round.suppose(seat.demand, seat.found)
-            elif seats and len(standing) < MOST_RESERVATIONS:
-                refused.add(each.likeness)
-                departures = self._state.runs.departures(self._world.now)
-                reservation = self._reserve(each, standing, departures)
-                standing += [] if reservation is None else [reservation]
+            outcome = self._decide(each)
+            if outcome is None or isinstance(outcome, tuple):
+                continue
+            refused.add(each.likeness)
+            reservation = (
+                self._reserve(each, standing, departures) if may_reserve(outcome) else None
+            )
+            standing += [] if reservation is None else [reservation]
+            if len(standing) == MOST_RESERVATIONS:
+                break
         return standing
 
     def _reserve(
         self, waiting: _Waiting, standing: list[Reservation], departures: list[Departure]
     ) -> Reservation | None:
-        def seats() -> Seats | None:
-            found = self._seats(waiting)
-            return found if isinstance(found, tuple) else None
-
-        return completed(reserve(self._state, waiting.unit, standing, departures, seats))
+        others = [each for each in standing if each.rank < waiting.unit.rank]
+        search = reserve(
+            self._state, waiting.unit, others, departures, lambda: self._seats(waiting)
+        )
+        return completed(search)
 
     def _beside(
         self, waiting: _Waiting, seats: Seats, reservations: list[Reservation]
     ) -> Seats | None:
-        assert self._units is not None
-        units = self._units
-
-        def again() -> Seats | None:
-            found = self._seats(waiting)
-            return found if isinstance(found, tuple) else None
-
         ways = Beside(
-            again,
+            lambda: self._seats(waiting),
             lambda seat: self._round.suppose(seat.demand, seat.found),
-            lambda each: isinstance(self._seats(units[each.key]), tuple),
+            lambda each: self._seats(self._units[each.key]) is not None,
         )
         return seats_beside(self._state, reservations, seats, ways)
 
-    def _seats(self, waiting: _Waiting) -> Seats | bool:
-        """What a unit gets in the state as it is; else whether it waits for room that may become free."""
+    def _seats(self, waiting: _Waiting) -> Seats | None:
+        found = self._decide(waiting)
+        return found if isinstance(found, tuple) else None
+
+    def _decide(self, waiting: _Waiting) -> Seats | NoNode | NoRoom | None:
+        """What a unit gets in the state as it is, or that it has no room; None if it waits for something else."""
         if waiting.gang is None:
             outcome = self._round.consider(waiting.unit.pods[0])
             if isinstance(outcome, Fitting):
                 return (Seat(outcome.demand, taken_as_it_is(outcome.found)),)
-            return isinstance(outcome, NoNode) and not outcome.not_found.retry
+            return outcome if isinstance(outcome, NoNode) else None
         decided = self._gangs.decide_about(waiting.gang, waiting.unit.pods)
         if isinstance(decided, Starting):
             return decided.seats
-        return isinstance(decided, NoRoom) and not (decided.gave_up or decided.is_joining)
+        return decided if isinstance(decided, NoRoom) else None
 
     def _in_order(self) -> Iterable[_Waiting]:
         """What waits for the scheduler, in its order: priority, then age."""
@@ -204,16 +201,22 @@ class _Waiting(Struct, frozen=True, eq=False):
 
 
 def _estimate(
-    world: World, reservation: Reservation | None, departures: list[Departure]
+    world: World,
+    reservation: Reservation | None,
+    departures: list[Departure],
+    before: list[Reservation],
 ) -> Estimate:
     unknown = len(world.state.runs.running) - len(departures)
     if reservation is None:
-        pods = counted(unknown, "pod")
-        why = (
-            f"it is not known how long {pods} on nodes run" + ("s" if unknown == 1 else "")
-            if unknown
-            else "it does not fit after the end of all pods on nodes either"
-        )
+        endless = [each.title for each in before if each.until is None]
+        why = "it does not fit after the end of all pods on nodes either"
+        if unknown:
+            runs = "runs" if unknown == 1 else "run"
+            why = f"it is not known how long {counted(unknown, 'pod')} on nodes {runs}"
+        elif endless:
+            why = (
+                f"it is not known how long {and_list(endless)} will run, for which room is reserved"
+            )
         return Estimate(sentence=f"No start can be estimated: {why}.", unknown=unknown)
     rests_on = reservation.rests_on
     return Estimate(

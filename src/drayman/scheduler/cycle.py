@@ -175,7 +175,7 @@ class Cycle:
 
     def _decide(self, entry: QueuedUnit, round_: Round, now: float) -> Placement | Refused | None:
         work = allowance.PART * 2**entry.fruitless
-        reservations = self.reserving.binding(entry)
+        reservations = self.reserving.binding(entry) if self.reserving.is_any else None
         outcome: Outcome | Held
         if reservations:
             outcome = self.reserving.decide(entry, round_, reservations, work)
@@ -187,7 +187,8 @@ class Cycle:
         entry.fruitless = entry.fruitless + 1 if is_fruitless else 0
         if isinstance(outcome, Placement):
             self._queue.placed(entry)
-            self.reserving.placed([outcome])
+            if self.reserving.is_any:
+                self.reserving.placed([outcome])
             return outcome
         if isinstance(outcome, Held):
             return self._held(entry, outcome)
@@ -241,7 +242,7 @@ class Cycle:
                 entry.rests_until = now + min(took * SHARE_OF_TIME, LONGEST_REST_S)
                 gangs.put_to_sleep(entry, outcome, now)
                 self.reserving.refused(entry, outcome)
-                explain = cache(partial(self._explain_gang, entry))  # once for all members
+                explain = cache(partial(self.explain_gang, entry))  # once for all members
                 decisions.refused.append(Refused(entry, None, explain))
                 decisions.stuck.append((outcome.gang.key, explain))
 
@@ -256,7 +257,8 @@ class Cycle:
             self.reserving.admit(entry, round_, reservations, outcome) if reservations else outcome
         )
 
-    def _explain_gang(self, entry: QueuedUnit) -> str:
+    def explain_gang(self, entry: QueuedUnit) -> str:
+        """Why a gang waits, by the cluster as it is now."""
         try:
             with self._state.allowance.limited(work_for(entry)):
                 return self._gangs.explain(entry, self._wall_clock())

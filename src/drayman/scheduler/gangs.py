@@ -104,7 +104,7 @@ class GangCycle:
             return
         shape = self.shape(entry, refused)
         depends = any(demand.shape.meets_others for demand in refused.demands)
-        if shape is None or depends:
+        if shape is None or depends or refused.scarce is not None:
             self._queue.sleep_alone(entry, now + AGAIN_S if depends else None)
             return
         interest = Wake.NODES

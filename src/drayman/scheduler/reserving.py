@@ -84,15 +84,18 @@ class Reserving:
         return sorted(self._standing.values(), key=lambda each: each.rank)
 
     @property
+    def is_any(self) -> bool:
+        """Whether anything is reserved. Nearly always not."""
+        return bool(self._standing)
+
+    @property
     def is_searching(self) -> bool:
         return bool(self._searches)
 
     # What others may do.
 
     def binding(self, entry: QueuedUnit) -> list[Reservation]:
-        """The reservations that a unit must not be in the way of if it starts now. Nearly always none."""
-        if not self._standing:
-            return []
+        """The reservations that a unit must not be in the way of if it starts now."""
         return binding(self._state.runs, self.standing, _unit(entry), self._wall_clock())
 
     def decide(
@@ -137,8 +140,6 @@ class Reserving:
 
     def placed(self, placements: list[Placement]) -> None:
         """Pods got their nodes. What they leave before a reservation begins will be there for that."""
-        if not self._standing:
-            return
         now = self._wall_clock()
         for placement in placements:
             ending = self._state.runs.would_end(placement.pod, now)
@@ -153,17 +154,15 @@ class Reserving:
 
     def refused(self, entry: QueuedUnit, why: NoNode | NoRoom) -> None:
         """There is no room for a unit: when will there be?"""
-        if not self._state.runs.tells_anything or not _may_reserve(why):
+        if not self._state.runs.tells_anything or not making.may_reserve(why):
             return
         if entry.key in self._searches or self._is_promised(entry):
             return
-        now = self._clock()
-        if now < self._rests_until:
-            self._queue.wake_at(entry, self._rests_until)
+        if not self._is_among_the_first(entry):
             return
-        rank = entry.rank
-        before = sum(each.rank < rank and each.key != entry.key for each in self._standing.values())
-        if before < MOST:
+        if self._clock() < self._rests_until:
+            self._queue.wake_at(entry, self._rests_until)
+        else:
             self._searches[entry.key] = _Search(entry, self._search(entry))
 
     def advance(self, part_s: float) -> bool:
@@ -230,6 +229,8 @@ class Reserving:
             self._queue.wake(Wake.RESERVATIONS)
 
     def _left(self, key: str) -> None:
+        if not self._standing and not self._searches:
+            return
         self._searches.pop(key, None)
         if self._standing.pop(key, None) is not None:
             self._queue.wake(Wake.RESERVATIONS)
@@ -267,6 +268,12 @@ class Reserving:
         nominations = self._decider.nominations
         return bool(nominations) and any(uid in nominations for uid in entry.pods)
 
+    def _is_among_the_first(self, entry: QueuedUnit) -> bool:
+        """Whether few enough units that come before it have a reservation, or are about to get one."""
+        ranks = {key: each.rank for key, each in self._standing.items()}
+        ranks |= {key: each.entry.rank for key, each in self._searches.items()}
+        return sum(rank < entry.rank for rank in ranks.values()) < MOST
+
     def _run_time(self, entry: QueuedUnit) -> float | None:
         return making.end_of(self._state.runs, entry.pods.values(), 0.0)
 
@@ -290,15 +297,6 @@ class _Search:
 
 def _unit(entry: QueuedUnit) -> Unit:
     return Unit(entry.key, str(entry), entry.rank, tuple(entry.pods.values()))
-
-
-def _may_reserve(why: NoNode | NoRoom) -> bool:
-    """Members that only join a gang wait for room like anybody else, and so do pods without devices."""
-    match why:
-        case NoRoom():
-            return not (why.is_joining or why.gave_up)
-        case NoNode(demand, not_found):
-            return demand.asks_for_devices and not not_found.retry
 
 
 def _is_same(before: Reservation | None, after: Reservation | None) -> bool:

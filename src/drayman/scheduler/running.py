@@ -30,6 +30,7 @@ from drayman.inventory.features import Features
 from drayman.placement.claims import BINDING_TIMEOUT_S
 from drayman.placement.decision.outcomes import NoNode, Unfinished
 from drayman.placement.decision.placements import Placement
+from drayman.placement.gangs.gang import GangKey
 from drayman.placement.hints import Change
 from drayman.placement.nominations import Nominations
 from drayman.placement.placing import Placer
@@ -44,6 +45,7 @@ from drayman.scheduler.evicting import Evictor
 from drayman.scheduler.following import Follower
 from drayman.scheduler.foresight import Foresight
 from drayman.scheduler.freeing import Freeing
+from drayman.scheduler.gang_life import GangLife
 from drayman.scheduler.group_conditions import GroupConditions
 from drayman.scheduler.keeping import RoomKeeper
 from drayman.scheduler.losses import Losses
@@ -156,6 +158,14 @@ class Scheduler:
         self._terms = Terms(self._recorder, self.state, self._options.names)
         self._reporter = Reporter(client, self._recorder, self._still_waits, wall_clock)
         self._group_conditions = GroupConditions(client, self.state.gangs, wall_clock)
+        self._gang_life = GangLife(
+            client,
+            self.state.gangs,
+            self._recorder,
+            self._options.names,
+            wall_clock,
+            self._tell_why_a_gang_waits,
+        )
         pods = informers.informer(PODS)
         self._losses = Losses(client, self.state, pods, self._recorder, self.tally, wall_clock)
         self._rivals = None if self._options.is_guarded else self._new_rivals(client)
@@ -223,6 +233,7 @@ class Scheduler:
         if not self._is_following:
             self._is_following = True
             self._follower.follow(self.is_under_way)
+            self._gang_life.follow(self._handlers)
             self._terms.follow(self._handlers)
             self._handlers.add(RESOURCE_CLAIMS, self._losses.notice)
             if self._rivals is not None:
@@ -248,6 +259,7 @@ class Scheduler:
         reporting = asyncio.create_task(self._reporter.run(), name="scheduler reports")
         judging = asyncio.create_task(self._group_conditions.run(), name="conditions of groups")
         looking = asyncio.create_task(self._foresight.run(self._is_busy), name="scheduler looks")
+        self._gang_life.begin()
         try:
             await self._rounds()
         finally:
@@ -260,6 +272,7 @@ class Scheduler:
             await asyncio.gather(*ending, return_exceptions=True)
             await self._binder.stop()
             await self._losses.stop()
+            await self._gang_life.stop()
             await self._recorder.stop()
 
     def _is_busy(self) -> bool:
@@ -348,6 +361,18 @@ class Scheduler:
             self._spawn(self._evictor.carry_out(decision, now))
             if decision.again:
                 self._hold_back(entry.key)
+
+    def _tell_why_a_gang_waits(self, key: GangKey) -> str:
+        """Says so, and has its pods and its group say so too."""
+        found = (self.queue.get(uid) for uid in self.state.gangs.waiting(key))
+        entry = next((each for each in found if each is not None), None)
+        if entry is None:
+            return f"{key} waits for pods that are not to be scheduled yet."
+        said = self._cycle.explain_gang(entry)
+        for pod in entry.pods.values():
+            self._reporter.refuse(pod, UNSCHEDULABLE, lambda: said)
+        self._group_conditions.stuck(key, lambda: said)
+        return said
 
     def _copies(self, refused: Refused) -> Iterator[tuple[Pod, Callable[[], str]]]:
         """The pods that sleep because a copy of them was refused, and how to explain the reason for each."""

@@ -40,6 +40,8 @@ class Work:
     runs: int
     declares: bool = True
     priority: int = 0
+    late: int = 0
+    """How much longer it runs than it declares."""
 
 
 @dataclass
@@ -62,6 +64,7 @@ class Yard:
     waiting: dict[str, Work] = field(default_factory=dict)
     messages: dict[str, str] = field(default_factory=dict)
     """What was last said to pods that wait, by name."""
+    rounds: int = 0
     check: Callable[[Yard], None] = lambda _: None
     """Called whenever there is nothing left to decide."""
 
@@ -98,8 +101,8 @@ class Yard:
             while self.ends and self.ends[0][0] <= self.now:
                 self._end(heapq.heappop(self.ends)[1])
             while arrivals and BEGIN + arrivals[0].arrives <= self.now:
-                self._arrive(arrivals.pop(0))
-            self._decide()
+                self.arrive(arrivals.pop(0))
+            self.decide()
             self.check(self)
 
     def reservations(self) -> list[Reservation]:
@@ -128,7 +131,8 @@ class Yard:
         }
         return convert(Pod, value)
 
-    def _arrive(self, work: Work) -> None:
+    def arrive(self, work: Work) -> None:
+        """Work comes."""
         self.outcomes[work.name] = Outcome()
         self.waiting[work.name] = work
         pods = [self.pod(work, number) for number in range(work.pods)]
@@ -150,9 +154,11 @@ class Yard:
         value["metadata"]["resourceVersion"] = str(self.versions)
         self.state.set_claim(convert(ResourceClaim, value))
 
-    def _decide(self) -> None:
+    def decide(self) -> None:
+        """Decide about everything that is in line."""
         while self.queue.is_any_due(self.now):
             decisions = self.cycle.decide(64)
+            self.rounds += 1
             for _, placement in decisions.placed:
                 self._start(placement)
             for refused in decisions.refused:
@@ -193,9 +199,23 @@ class Yard:
         self.cycle.retrying.settled(placement.claims)
         pod = _changed(placement.pod, placement.node, "Running", timestamp_at(self.now))
         self.state.set_pod(pod)
-        end = int(self.now) + work.runs  # times of the API are whole seconds
+        end = int(self.now) + work.runs + work.late  # times of the API are whole seconds
         self.running[name] = (pod, placement.node, work, end)
         heapq.heappush(self.ends, (end, name))
+
+    def withdraw(self, name: str) -> None:
+        """Work that waits is deleted."""
+        work = self.waiting.pop(name)
+        for number in range(work.pods):
+            pod = self.pod(work, number)
+            self.queue.remove(pod.metadata.uid)
+            self.state.delete_pod(pod)
+
+    def settle(self) -> None:
+        """Let time pass until everybody who is to be tried again soon has been."""
+        while (due := self.queue.next_due()) is not None and due < self.now + 1:
+            self.now = max(self.now, due)
+            self.decide()
 
     def running_work(self, unit: str) -> Work:
         return next(work for _, _, work, _ in self.running.values() if work.name == unit)

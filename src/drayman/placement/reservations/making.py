@@ -7,11 +7,13 @@ not reserved. What comes before it is never held back by it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
 from drayman.api.core import Pod
+from drayman.placement.decision.outcomes import NoNode
+from drayman.placement.joint.gangs import NoRoom
 from drayman.placement.joint.seating import Seat, Seats
 from drayman.placement.reservations.earliest import earliest, leave
 from drayman.placement.reservations.reservation import (
@@ -40,6 +42,15 @@ Reserving = Generator[None, None, Reservation | None]
 """Yields where a break is due; the state is then as it was."""
 
 
+def may_reserve(why: NoNode | NoRoom) -> bool:
+    """Whether a unit that was refused gets a reservation: not members that only join a gang, and not pods without devices."""
+    match why:
+        case NoRoom():
+            return not (why.is_joining or why.gave_up)
+        case NoNode(demand, not_found):
+            return demand.asks_for_devices and not not_found.retry
+
+
 def end_of(runs: RunBook, pods: Iterable[Pod], start: float) -> float | None:
     """When the last of some pods that start together will have ended; None if that is not known."""
     last = start
@@ -54,8 +65,14 @@ def end_of(runs: RunBook, pods: Iterable[Pod], start: float) -> float | None:
 def binding(
     runs: RunBook, reservations: Iterable[Reservation], unit: Unit, start: float
 ) -> list[Reservation]:
-    """Those that a unit that starts at some time must not be in the way of."""
-    before = [each for each in reservations if each.rank < unit.rank and each.key != unit.key]
+    """Those that a unit that starts at some time must not be in the way of: of units that come before it and are not done by then."""
+    before = [
+        each
+        for each in reservations
+        if each.rank < unit.rank
+        and each.key != unit.key
+        and (each.until is None or each.until > start)
+    ]
     if not before:
         return []
     end = end_of(runs, unit.pods, start)
@@ -79,7 +96,10 @@ def reserve(
         count_in(state, binding(state.runs, others, unit, at))
         return seats()
 
-    moment = yield from earliest(state, departures, fits, is_due)
+    # Those for which room is reserved end, too.
+    later = [leaving for each in others for leaving in each.leaving]
+    ends = sorted((*departures, *later), key=lambda each: each.order)
+    moment = yield from earliest(state, ends, fits, is_due)
     if moment is None:
         return None
     return Reservation(
@@ -90,7 +110,15 @@ def reserve(
         reserved_seats(state, moment.found),
         moment.gone,
         any(is_delicate(seat.demand) for seat in moment.found),
+        tuple(_leaving(state.runs, moment.found, moment.at)),
     )
+
+
+def _leaving(runs: RunBook, seats: Seats, start: float) -> Iterator[Departure]:
+    for seat in seats:
+        ending = runs.would_end(seat.demand.pod, start)
+        if ending is not None:
+            yield Departure(seat.demand.pod, seat.found.node.facts.name, ending)
 
 
 class Beside(Struct, frozen=True, eq=False):

@@ -21,7 +21,11 @@ from msgspec.structs import replace
 
 from drayman.api.core import Pod
 from drayman.api.meta import ObjectMeta
-from drayman.api.resource import AllocationResult, DeviceAllocationResult
+from drayman.api.resource import (
+    AllocationResult,
+    DeviceAllocationResult,
+    DeviceRequestAllocationResult,
+)
 from drayman.inventory.identity import PoolId
 from drayman.placement.demand import Demand
 from drayman.placement.fit import PodNeeds
@@ -59,6 +63,20 @@ class Reservation(Struct, frozen=True, eq=False):
     """The pods that have to end first, and others that end before then, in the order of their ends."""
     is_delicate: bool
     """Whether it depends on more than amounts and devices: on other pods, ports or volumes."""
+    leaving: tuple[Departure, ...] = ()
+    """When its own pods will have ended, those of which it is known."""
+
+    @property
+    def until(self) -> float | None:
+        """When all of its room will be free again; None if that is not known."""
+        if len(self.leaving) < len(self.places):
+            return None
+        return max(each.ending.at for each in self.leaving)
+
+    def is_there(self, at: float) -> bool:
+        """Whether its unit has its room at some time."""
+        until = self.until
+        return self.at <= at and (until is None or until > at)
 
     @property
     def nodes(self) -> frozenset[str]:
@@ -123,38 +141,47 @@ def are_touched(reservations: Iterable[Reservation], seats: Iterable[Seat]) -> b
 
 def count_in(state: ClusterState, reservations: Sequence[Reservation]) -> None:
     """In a trial: count what is reserved as out of reach for a unit that may be there at all of these moments."""
-    ordered = sorted(reservations, key=lambda each: (each.at, each.rank))
-    devices: dict[str, list[AllocationResult]] = {}
-    for reservation in ordered:
+    devices: dict[str, dict[tuple[str, ...], DeviceRequestAllocationResult]] = {}
+    for reservation in reservations:
         for place in reservation.places:
-            devices.setdefault(place.node, []).extend(place.devices)
-    for node, amounts in _needed(state, ordered).items():
+            results = (result for each in place.devices for result in each.devices.results)
+            here = devices.setdefault(place.node, {})
+            here.update({(r.driver, r.pool, r.device, r.share_id or ""): r for r in results})
+    for node, amounts in _needed(state, reservations).items():
         for needs in _fillers(node, amounts):
             state.keep_room(needs, node, ())
-    for node, allocations in devices.items():
-        results = tuple(result for each in allocations for result in each.devices.results)
-        if results:
-            merged = AllocationResult(devices=DeviceAllocationResult(results=results))
-            state.hold(f"<reserved> {node}", merged)
+    for node, held in devices.items():
+        if held:
+            merged = DeviceAllocationResult(results=tuple(held.values()))
+            state.hold(f"<reserved> {node}", AllocationResult(devices=merged))
 
 
-def _needed(state: ClusterState, ordered: Sequence[Reservation]) -> Mapping[str, Amounts]:
+def _needed(state: ClusterState, reservations: Sequence[Reservation]) -> Mapping[str, Amounts]:
     """What has to be left of each node, beyond what is used now, so that nothing is short at any of the moments."""
     needed: dict[str, Amounts] = {}
+    for moment in reservations:
+        there = [each for each in reservations if each.is_there(moment.at)]
+        for node, amounts in _lacking(state, there, moment.gone).items():
+            # The union of counters takes the larger amounts.
+            needed[node] = needed.get(node, Counter()) | amounts
+    return needed
+
+
+def _lacking(
+    state: ClusterState, there: Sequence[Reservation], gone: Sequence[Departure]
+) -> Mapping[str, Amounts]:
+    """What reserved units need of each node beyond what those leave that have ended."""
     taken: dict[str, Amounts] = {}
-    for reservation in ordered:
+    for reservation in there:
         for place in reservation.places:
             taken.setdefault(place.node, Counter()).update(_amounts(place.needs))
-        left: dict[str, Amounts] = {node: Counter() for node in taken}
-        for departure in reservation.gone:
-            if departure.node in left:
-                needs = state.needs_of(departure.pod.metadata.uid)
-                if needs is not None:
-                    left[departure.node].update(_amounts(needs))
-        for node, amounts in taken.items():
-            # Subtraction of counters drops what is not positive; their union takes the larger amounts.
-            needed[node] = needed.get(node, Counter()) | (amounts - left[node])
-    return needed
+    left: dict[str, Amounts] = {node: Counter() for node in taken}
+    for departure in gone:
+        needs = state.needs_of(departure.pod.metadata.uid) if departure.node in left else None
+        if needs is not None:
+            left[departure.node].update(_amounts(needs))
+    # Subtraction of counters drops what is not positive.
+    return {node: amounts - left[node] for node, amounts in taken.items()}
 
 
 def _amounts(needs: PodNeeds) -> Amounts:
