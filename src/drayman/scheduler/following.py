@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
 from drayman.api.core import Pod
@@ -21,7 +21,7 @@ from drayman.cluster.turns import Turns
 from drayman.placement.claim_book import ClaimKey
 from drayman.placement.claims import extended_for
 from drayman.placement.followed import FOLLOWED, Followed
-from drayman.placement.gangs.book import GroupObject, key_of_group
+from drayman.placement.gangs.book import GroupObject, Member, key_of_group
 from drayman.placement.gangs.gang import GangKey
 from drayman.placement.nominations import Nominations
 from drayman.placement.schedulers import awaits_scheduler, scheduler_of
@@ -170,6 +170,16 @@ class Follower:
             self._work()
 
     def _pod(self, notice: Notice[Pod]) -> None:
+        uid, gangs = notice.object.metadata.uid, self._state.gangs
+        before = gangs.member(uid)
+        self._take_in(notice)
+        after = gangs.member(uid)
+        if before is not after and _counts_as(before) != _counts_as(after):
+            for member in (before, after):
+                if member is not None and self._queue.reconsider(member.membership.key):
+                    self._work()
+
+    def _take_in(self, notice: Notice[Pod]) -> None:
         pod = notice.object
         uid = pod.metadata.uid
         if notice.type == DELETED:
@@ -233,6 +243,14 @@ class Follower:
             users.discard(uid)
             if not users:
                 del self._users[key]
+
+
+def _counts_as(member: Member | None) -> Hashable:
+    """What others of its gang, which wait for members, have to know about one of them."""
+    if member is None:
+        return None
+    is_held = bool(member.pod.spec.scheduling_gates)
+    return member.membership, member.standing, member.is_staying, is_held
 
 
 def _volume_key(namespace: str, name: str) -> ClaimKey:
