@@ -36,9 +36,10 @@ class Nomination(Struct, frozen=True, eq=False):
     """The pods whose room it is."""
     freed: tuple[ResourceClaim, ...] = ()
     """The claims whose devices it will get, possibly among others."""
-
     gang: GangKey | None = None
     """The gang to which it is promised."""
+    is_asked_for: bool = False
+    """Whether somebody else makes the room, and says how long it is to be kept (`kept_room`)."""
     importance: int | None = None
     """That of the gang; None: that of the pod."""
 
@@ -117,7 +118,7 @@ class Nominations:
         return Nomination(pod, found.node.facts.name, taken, devices)
 
     def of_gang(self, gang: GangKey) -> Nomination | None:
-        """One of the promises to a gang. All that were made together wait for the same."""
+        """One of the promises to a gang that has preempted others. All that were made together wait for the same."""
         for uid in self._of_gangs.get(gang, ()):
             return self._by_uid[uid]
         return None
@@ -131,6 +132,13 @@ class Nominations:
         if pods:
             self._state.room_is_free()
         return pods
+
+    def keep(self, pod: Pod, node: str, devices: tuple[AllocationResult, ...]) -> None:
+        """Keep room for a pod that somebody else makes, in place of what was kept for it before."""
+        self.withdraw(pod.metadata.uid)
+        needs = PodNeeds.of(pod).plus(self._state.mapped_devices.requests_of(devices))
+        gang = self._state.gangs.key_of(pod)
+        self._keep(Nomination(pod, node, needs, devices, gang=gang, is_asked_for=True))
 
     def withdraw(self, uid: str) -> None:
         """Nothing is kept for the pod any more: it has its node, needs none, or has to look for other room."""
@@ -157,7 +165,7 @@ class Nominations:
 
     def _keep(self, nomination: Nomination) -> None:
         self._by_uid[nomination.uid] = nomination
-        if nomination.gang is not None:
+        if nomination.gang is not None and not nomination.is_asked_for:
             self._of_gangs.setdefault(nomination.gang, {})[nomination.uid] = None
         self._departing = self._freed = None
         self._count(nomination)
@@ -166,11 +174,10 @@ class Nominations:
         nomination = self._by_uid.pop(uid, None)
         if nomination is not None:
             self._departing = self._freed = None
-            if nomination.gang is not None:
-                members = self._of_gangs[nomination.gang]
-                del members[uid]
-                if not members:
-                    del self._of_gangs[nomination.gang]
+            members = {} if nomination.gang is None else self._of_gangs.get(nomination.gang, {})
+            members.pop(uid, None)
+            if nomination.gang is not None and not members:
+                self._of_gangs.pop(nomination.gang, None)
             if uid in self._aside:
                 self._aside.discard(uid)
             else:

@@ -47,6 +47,7 @@ from drayman.scheduler.freeing import Freeing
 from drayman.scheduler.gang_life import GangLife
 from drayman.scheduler.giving_way import GivingWay
 from drayman.scheduler.group_conditions import GroupConditions
+from drayman.scheduler.keeping import RoomKeeper
 from drayman.scheduler.losses import Losses
 from drayman.scheduler.other_schedulers import UNSERVED_AFTER_S, UnservedPods
 from drayman.scheduler.preempting import Preempted
@@ -218,6 +219,7 @@ class Scheduler:
             self._options.names,
             self._work.set,
             self._nominations,
+            RoomKeeper(self._nominations, self._wall_clock),
             self._turns,
         )
 
