@@ -17,7 +17,7 @@ from drayman.placement.domains.copies import CopyCounts
 from drayman.placement.domains.following import Domains
 from drayman.placement.gangs.gang import GangKey
 from drayman.placement.joint.gangs import Flawed, GangDecider, Incomplete, NoRoom, Starting
-from drayman.placement.joint.seating import Seat, Seats
+from drayman.placement.joint.seating import Seat, Seats, taken_as_it_is
 from drayman.placement.nodes import NodeState
 from drayman.placement.world import World
 from drayman.reasons.gangs import GangReasons
@@ -120,7 +120,7 @@ class Deciding:
         outcome = self.round.consider(pod)
         match outcome:
             case Fitting(demand, found):
-                return (Seat(demand, found),)
+                return (Seat(demand, taken_as_it_is(found)),)
             case NoNode(demand, not_found):
                 everywhere = tuple(self.state.nodes.values())
                 return Refused((demand,), (everywhere,), not_found.retry, outcome)
