@@ -155,6 +155,8 @@ class Searching:
         )
 
     def _may_move(self, unit: Unit, going: Set[str]) -> Callable[[str], Sequence[Mover]]:
+        priority = self._state.gangs.priority_of(unit.first)
+
         def movers_on(node: str) -> Sequence[Mover]:
             return [
                 mover
@@ -162,7 +164,7 @@ class Searching:
                 if mover.key not in self._moved
                 and mover.key not in going
                 and (unit.gang is None or mover.gang != unit.gang)
-                and is_moved_by(mover, unit.first)
+                and is_moved_by(mover, unit.first, priority)
             ]
 
         return movers_on
@@ -177,4 +179,5 @@ class Searching:
             if self._state.gangs.placed(gang.key):
                 return unit.name
             about = (gang.least, gang.least_children, gang.subgroups, gang.wish, gang.slices)
-        return kinds, about, first.spec.priority, first.spec.scheduler_name
+        priority = self._state.gangs.priority_of(first)
+        return kinds, about, priority, first.spec.scheduler_name
