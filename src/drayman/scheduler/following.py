@@ -29,6 +29,7 @@ from drayman.placement.spending import is_otherwise
 from drayman.placement.state import ClusterState
 from drayman.placement.wake import Wake
 from drayman.scheduler.binding import Binder
+from drayman.scheduler.keeping import RoomKeeper
 from drayman.scheduler.queue import Queue
 
 DELETED: Final = "DELETED"
@@ -46,6 +47,7 @@ class Follower:
         names: frozenset[str],
         work: Callable[[], None],
         nominations: Nominations,
+        keeper: RoomKeeper,
         turns: Turns | None = None,
     ) -> None:
         self._handlers = handlers
@@ -55,6 +57,7 @@ class Follower:
         self._names = names
         self._work = work
         self._nominations = nominations
+        self._keeper = keeper
         self._turns = turns
         self._is_under_way: Callable[[str], bool] = lambda _: False
         # Pods in the queue, by the claims and the volume claims they name.
@@ -193,6 +196,7 @@ class Follower:
             self._note_claims(pod)
             if self._is_under_way(uid):
                 return
+            self._keeper.note(pod)
             if notice.old is not None and uid in self._queue and not _matters(notice.old, pod):
                 self._queue.note(pod)
                 return
@@ -211,6 +215,7 @@ class Follower:
     def _drop(self, uid: str) -> None:
         """The pod no longer waits for a node."""
         self._present.discard(uid)
+        self._keeper.end(uid)
         self._nominations.withdraw(uid)
         if self._turns is not None:
             self._turns.end(uid)

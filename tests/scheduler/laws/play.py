@@ -51,6 +51,7 @@ from drayman.scheduler.binding import _sharing
 from drayman.scheduler.cycle import Cycle, Refused
 from drayman.scheduler.following import Follower
 from drayman.scheduler.freeing import Freeing
+from drayman.scheduler.keeping import RoomKeeper
 from drayman.scheduler.occupants import Occupants
 from drayman.scheduler.preempting import Preemptor
 from drayman.scheduler.protection import Budgets
@@ -137,6 +138,7 @@ class Play:
             frozenset({"default-scheduler"}),
             lambda: None,
             self.nominations,
+            RoomKeeper(self.nominations, lambda: 0.0),
         )
         occupants = Occupants(handlers, self.state, self.nominations.expects_to_go)
         budgets = Budgets(self.watches.informer(DISRUPTION_BUDGETS).cache)
@@ -420,10 +422,10 @@ class Play:
 
     def _preempt(self, entry: QueuedUnit, why: NoNode) -> None:
         decision = completed(self._preemptor.decide(why.demand, why.not_found, self.now))
-        if decision is not None and decision.nomination is not None:
+        if decision is not None and decision.nominations:
             self.cycle.retrying.awaits_others(entry, None)
             if decision.victims:
-                self.asked.append((decision.pod, decision.victims))
+                self.asked.append((decision.pods[0], decision.victims))
                 self._ask_to_go(decision.victims)
 
     def write(self, which: int) -> None:

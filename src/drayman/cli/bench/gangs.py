@@ -28,6 +28,8 @@ _PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _JOBS: Final = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 _TEMPLATES: Final = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaimtemplates"
 _GROUPS: Final = f"/apis/scheduling.k8s.io/v1alpha2/namespaces/{NAMESPACE}/podgroups"
+_PRIORITIES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
+_PRIORITY: Final = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
 _POLL_S: Final = 0.02
 _LONGEST_S: Final = 300.0
 
@@ -81,6 +83,10 @@ class Ground:
         spec = {"schedulingPolicy": {"gang": {"minCount": pods}}}
         group = _object("PodGroup", name, spec, "scheduling.k8s.io/v1alpha2")
         await self._connections.send("POST", _GROUPS, group)
+
+    async def make_priority(self, name: str, value: int) -> None:
+        made = {"metadata": {"name": name}, "value": value}
+        await self._connections.send("POST", _PRIORITIES, {**made, **_PRIORITY})
 
     async def create(self, path: str, objects: Iterable[Object], what: str, number: int) -> None:
         self._progress.begin(what, number)
@@ -140,10 +146,32 @@ async def fill_with_jobs(ground: Ground) -> Figure:
         return Figure("jobs", bindings.last - started, 30.0, 398.0, number, ground.nodes)
 
 
+async def preempt_for_a_gang(ground: Ground) -> Figure:
+    """A gang of eight devices each on half of the nodes, all of which are full of less important pods."""
+    number = ground.nodes * DEVICES
+    names = [f"low-{index}" for index in range(number)]
+    await ground.make_priority("high", 1000)
+    async with ground.watched() as bindings:
+        bindings.expect(names, lambda *_: None)
+        await ground.create(_PODS, [_pod(name, 1) for name in names], "filling the cluster", number)
+        await bindings.all_bound()
+    pods = max(ground.nodes // 2, 1)
+    await ground.make_gang("urgent", pods)
+    names = [f"urgent-{index}" for index in range(pods)]
+    members = [_pod(name, DEVICES, gang="urgent", priorityClassName="high") for name in names]
+    async with ground.watched() as bindings:
+        bindings.expect(names, lambda *_: None)
+        started = time.monotonic()
+        await ground.create(_PODS, members, "creating the gang", pods)
+        await bindings.all_bound()
+        return Figure("preemption", bindings.last - started, 10.0, 102.0, pods, ground.nodes)
+
+
 SCENES: Final[dict[str, Callable[[Ground], Awaitable[Figure]]]] = {
     "gang": place_a_gang,
     "refusal": refuse_a_gang,
     "jobs": fill_with_jobs,
+    "preemption": preempt_for_a_gang,
 }
 
 
@@ -190,8 +218,10 @@ def _pod_spec(devices: int) -> Object:
     }
 
 
-def _pod(name: str, devices: int, *, gang: str) -> Object:
-    spec = {**_pod_spec(devices), "schedulingGroup": {"podGroupName": gang}}
+def _pod(name: str, devices: int, *, gang: str = "", **fields: Any) -> Object:
+    spec = {**_pod_spec(devices), **fields}
+    if gang:
+        spec["schedulingGroup"] = {"podGroupName": gang}
     return _object("Pod", name, spec, "v1")
 
 
