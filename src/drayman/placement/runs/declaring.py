@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -114,8 +115,11 @@ def misstated(annotations: Mapping[str, str]) -> Iterator[str]:
 
 def _stated(annotations: Mapping[str, str], name: str) -> float | None:
     text = annotations.get(name)
-    if text is None:
-        return None
+    return None if text is None else _seconds(text)
+
+
+@lru_cache(maxsize=1 << 12)
+def _seconds(text: str) -> float | None:
     try:
         seconds = parse_duration(text)
     except ValueError:
