@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -50,6 +50,7 @@ _log: Final = logging.getLogger(__name__)
 
 BELOW: Final = "GangBelowQuorum"
 LATE: Final = "GangLate"
+GATHER_S: Final = 0.1
 PATIENCE_S: Final = 1.0
 """How long a gang may be below its quorum before that is reported: most members that are replaced are back by then."""
 AGAIN_S: Final = 10.0
@@ -161,10 +162,10 @@ class GangLife:
             self._pod(Notice("MODIFIED", pod, pod))
 
     def _note(self, *keys: GangKey) -> None:
-        """Look at gangs soon: what happens to many members at once costs one look."""
+        """Look at gangs soon. Members come and go one after the other, and each look is at all of them."""
         if self._has_begun and keys:
             if not self._changed:
-                asyncio.get_running_loop().call_soon(self._look)
+                asyncio.get_running_loop().call_later(GATHER_S, self._look)
             self._changed.update(keys)
 
     def _look(self) -> None:
@@ -175,20 +176,18 @@ class GangLife:
             life = self._lives.get(key)
             if life is not None:
                 gang = self._gangs.gang(key)
-                known = gang if isinstance(gang, Gang) and self._is_ours(key) else None
+                known = gang if isinstance(gang, Gang) else None
                 self._look_at_quorum(life, known)
                 self._look_at_limit(life, known)
 
-    def _is_ours(self, key: GangKey) -> bool:
-        book = self._gangs
-        members = (*book.placed(key).values(), *book.waiting(key).values())
+    def _is_ours(self, members: Iterable[Member]) -> bool:
         return all(scheduler_of(member.pod) in self._names for member in members)
 
     # Below the quorum.
 
     def _look_at_quorum(self, life: _Life, gang: Gang | None) -> None:
-        has_fallen = gang is not None and gang.grace_s is not None and self._fallen(gang, life)
-        grace = None if gang is None or not has_fallen else gang.grace_s
+        lost = None if gang is None or gang.grace_s is None else self._fallen(gang, life)
+        grace = None if gang is None or lost is None else gang.grace_s
         if life.ending is not None and life.ending[0] != grace:
             life.ending[1].cancel()
             life.ending = None
@@ -200,7 +199,8 @@ class GangLife:
             life.ending = grace, _task(self._end(gang.key, life, due), f"the end of {gang.key}")
 
     def _fallen(self, gang: Gang, life: _Life) -> Fallen | None:
-        return fallen(self._gangs, gang, life.done)
+        lost = fallen(self._gangs, gang, life.done)
+        return lost if lost is not None and self._is_ours(lost.left) else None
 
     async def _end(self, key: GangKey, life: _Life, due: float) -> None:
         """Warn, grant the grace period, evict. The task is cancelled when the gang has enough members again."""
@@ -263,20 +263,27 @@ class GangLife:
     # Waiting for too long.
 
     def _look_at_limit(self, life: _Life, gang: Gang | None) -> None:
-        left = None if gang is None else time_to_wait(self._gangs, gang, self._wall_clock())
-        if gang is None or left is None:
+        waits = gang is not None and self._time_to_wait(gang) is not None
+        if gang is None or not waits:
             if life.waiting is not None:
                 life.waiting.cancel()
                 life.waiting = None
         elif life.waiting is None:
             life.waiting = _task(self._report_late(gang.key), f"the time limit of {gang.key}")
 
+    def _time_to_wait(self, gang: Gang) -> float | None:
+        if gang.timeout_s is None:
+            return None
+        left = time_to_wait(self._gangs, gang, self._wall_clock())
+        waiting = self._gangs.waiting(gang.key).values()
+        return left if left is not None and self._is_ours(waiting) else None
+
     async def _report_late(self, key: GangKey) -> None:
         while True:
             gang = self._gangs.gang(key)
             if not isinstance(gang, Gang):
                 return
-            left = time_to_wait(self._gangs, gang, self._wall_clock())
+            left = self._time_to_wait(gang)
             if left is None:
                 return
             if not left:

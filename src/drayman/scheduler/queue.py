@@ -302,6 +302,15 @@ class Queue:
                 self._leave_shape(entry)
                 self._put_in_line(entry)
 
+    def reconsider(self, gang: GangKey) -> bool:
+        """A member of a gang has changed. If that waits for members, it is tried again; returns whether it is."""
+        entry = self._entries.get(_key_of(gang))
+        if entry is None or entry.key not in self._waiting:
+            return False
+        self._leave_shape(entry)
+        self._put_in_line(entry)
+        return True
+
     def is_idle(self, entry: QueuedUnit) -> bool:
         """Whether the pod waits for something to happen: it is neither in line nor being tried."""
         if entry.key in self._waiting:

@@ -47,6 +47,7 @@ from drayman.scheduler.foresight import Foresight
 from drayman.scheduler.freeing import Freeing
 from drayman.scheduler.gang_life import GangLife
 from drayman.scheduler.group_conditions import GroupConditions
+from drayman.scheduler.keeping import RoomKeeper
 from drayman.scheduler.losses import Losses
 from drayman.scheduler.making_room import MakingRoom
 from drayman.scheduler.occupants import Occupants
@@ -223,6 +224,7 @@ class Scheduler:
             self._options.names,
             self._work.set,
             self._nominations,
+            RoomKeeper(self._nominations, self._wall_clock),
             self._turns,
         )
 

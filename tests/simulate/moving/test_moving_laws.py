@@ -224,7 +224,7 @@ def test_no_fewer_pods_would_do(
 def test_the_replay_notices_a_place_that_is_taken() -> None:
     """What the laws rest on fails where it should."""
     world = a_world([(0, 2, 0, False), (1, 1, 0, False)], [("four", 0)], ("two", 0))
-    mover = named(world, SeatedPod(name="p1", namespace="default", after=Place(node="b")))
+    mover = named(world, SeatedPod(name="p1", namespace="default", uid="", after=Place(node="b")))
     occupied = Place(node="a", devices=("gpu.example.com/a/gpu-0",))
     with pytest.raises(AssertionError, match="free"):
         put(world, mover, occupied, suffix="-moved")

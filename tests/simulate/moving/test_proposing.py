@@ -8,6 +8,7 @@ import pytest
 
 from drayman.api.codec import convert, to_dict
 from drayman.api.core import Pod
+from drayman.api.jobs import Job
 from drayman.api.resource import ResourceClaim
 from drayman.placement.world import World
 from drayman.simulate.moving.movers import Bar
@@ -138,6 +139,39 @@ def test_what_stays(bar: Bar) -> None:
     assert report.steps == ()
     assert report.staying == {bar.value: 1}
     assert report.rooms[0].obstacle == "no pods that can be moved are in the way"
+
+
+@pytest.mark.parametrize(
+    ("spec", "moves"),
+    [
+        pytest.param({"backoffLimit": 0}, False, id="no retries"),
+        pytest.param({"backoffLimit": 1}, True, id="a retry is left"),
+        pytest.param(
+            {
+                "backoffLimit": 0,
+                "podFailurePolicy": {
+                    "rules": [
+                        {
+                            "action": "Ignore",
+                            "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+                        }
+                    ]
+                },
+            },
+            True,
+            id="disruptions do not count",
+        ),
+    ],
+)
+def test_a_job_does_not_fail_by_a_move(spec: dict[str, Any], moves: bool) -> None:
+    """A pod whose Job would count its eviction as the last failure stays."""
+    job = convert(Job, {"metadata": {"name": "x-owner", "uid": "x-o"}, "spec": spec})
+    world = fragmented(
+        {"a": 4, "b": 1}, [running("x", "a", [0])], [pod("big", "four")], jobs=(job,)
+    )
+    report = proposal(world)
+    assert report.fits is moves
+    assert (Bar.LAST_TRY.value in report.staying) is not moves
 
 
 def test_a_budget_lets_pods_go_one_after_the_other() -> None:

@@ -34,11 +34,11 @@ def fallen(book: GangBook, gang: Gang, done: Mapping[str, int]) -> Fallen | None
     `done` is how many members had succeeded before they were deleted, by subgroup. A gang of which no member is placed has not started, or
     has ended.
     """
-    left = tuple(member for member in ranked(book.placed(gang.key)) if member.is_staying)
+    left = {uid: member for uid, member in book.placed(gang.key).items() if member.is_staying}
     if not left:
         return None
     has = Counter(done)
-    has.update(member.membership.subgroup for member in left)
-    has.update(m.membership.subgroup for m in book.succeeded(gang.key).values())
+    has.update(member.membership.subgroup for member in left.values())
+    has.update(member.membership.subgroup for member in book.succeeded(gang.key).values())
     lack = shortfall(gang, has)
-    return None if lack is None else Fallen(gang, lack, left)
+    return None if lack is None else Fallen(gang, lack, tuple(ranked(left)))

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from drayman.api.core import Pod
+from drayman.api.jobs import PodConditionPattern
 from drayman.api.labels import Labels
 from drayman.api.meta import controller_of
 from drayman.api.pods import is_finished, is_leaving, priority_of
@@ -23,6 +24,7 @@ from drayman.api.times import seconds_of
 from drayman.api.workloads import PodDisruptionBudget
 from drayman.placement.claims import pods_holding
 from drayman.placement.gangs.gang import Gang, GangKey
+from drayman.placement.gangs.membership import job_of
 from drayman.placement.min_runtime import is_protected
 from drayman.placement.schedulers import scheduler_of
 from drayman.placement.trial import Trial
@@ -49,7 +51,7 @@ class Bar(Enum):
     BUDGET = "is protected by a disruption budget"
     SHARED_CLAIM = "shares a claim with other pods"
     OTHER_SCHEDULER = "is placed by another scheduler"
-    NOT_STARTED = "has not started yet"
+    LAST_TRY = "is of a Job that would fail with it"
 
 
 class Cost(NamedTuple):
@@ -138,6 +140,7 @@ class Movers:
         self._state = world.state
         self._now = world.now
         self._budgets = _Budgets(world.objects.disruption_budgets)
+        self._jobs = {job.metadata.uid: job for job in world.objects.jobs}
         self._by_node: dict[str, list[Mover]] = {}
         self.staying: Counter[Bar] = Counter()
         """How many pods that hold devices stay, by the reason."""
@@ -147,8 +150,12 @@ class Movers:
         return self._by_node.get(node, ())
 
     def find(self, uid: str) -> Mover | None:
-        """The mover that a pod is in."""
+        """The mover that a pod is in; None if it stays."""
         return self._by_pod.get(uid)
+
+    def may_go_together(self, movers: Sequence[Mover]) -> bool:
+        """Whether disruption budgets allow all of these at the same time."""
+        return self._budgets.allow([pod for mover in movers for pod in mover.pods])
 
     def _gather(self) -> None:
         self._by_pod: dict[str, Mover] = {}
@@ -201,7 +208,22 @@ class Movers:
             bar = _bar_of(pod, self._now)
             if bar is not None:
                 return bar
+            if self._is_last_try(pod):
+                return Bar.LAST_TRY
         return None if self._budgets.allow(pods) else Bar.BUDGET
+
+    def _is_last_try(self, pod: Pod) -> bool:
+        """Whether the Job of a pod has no retries left, and counts a pod that was evicted as one that failed."""
+        owner = job_of(pod)
+        job = None if owner is None else self._jobs.get(owner.uid)
+        if job is None or job.status.failed < job.spec.backoff_limit:
+            return False
+        policy = job.spec.pod_failure_policy
+        rules = () if policy is None else policy.rules
+        return not any(
+            rule.action == "Ignore" and any(_is_disruption(p) for p in rule.on_pod_conditions)
+            for rule in rules
+        )
 
     def _cost(self, pods: Sequence[Pod], gang: Gang | None) -> Cost:
         importance = sum(priority_of(pod) - _LOWEST for pod in pods)
@@ -283,6 +305,11 @@ def has_run(pod: Pod, now: float) -> float:
     """For how long, in seconds."""
     since = seconds_of(pod.status.start_time)
     return 0.0 if since is None else max(0.0, now - since)
+
+
+def _is_disruption(pattern: PodConditionPattern) -> bool:
+    """Whether it is about pods that were evicted."""
+    return pattern.type_ == "DisruptionTarget" and pattern.status in ("", "True")
 
 
 def _name(pod: Pod) -> tuple[str, str, str]:

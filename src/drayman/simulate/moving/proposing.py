@@ -110,7 +110,9 @@ def _is_used_by(claim: ResourceClaim, pod: Pod) -> bool:
 
 def _seated(seat: Seat) -> SeatedPod:
     metadata = seat.demand.pod.metadata
-    return SeatedPod(name=metadata.name, namespace=metadata.namespace, after=_place(seat))
+    return SeatedPod(
+        name=metadata.name, namespace=metadata.namespace, uid=metadata.uid, after=_place(seat)
+    )
 
 
 def _place(seat: Seat) -> Place:

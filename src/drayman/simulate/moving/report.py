@@ -45,6 +45,7 @@ class SeatedPod(ApiStruct):
 
     name: str
     namespace: str
+    uid: str
     after: Place
 
 
@@ -75,6 +76,17 @@ class MoveCost(ApiStruct):
     """How long the moved pods have run, and the other members of their gangs, times their devices."""
 
 
+class Application(ApiStruct):
+    """What became of a proposal that was carried out."""
+
+    moved: int
+    """How many pods were moved."""
+    started: tuple[str, ...] = ()
+    """What has the room that was made for it."""
+    stopped: str = ""
+    """Why it ended early; empty if all of it was done."""
+
+
 class DefragReport(ApiStruct):
     """The moves that make room for what waits."""
 
@@ -82,6 +94,8 @@ class DefragReport(ApiStruct):
     cost: MoveCost = MoveCost()
     staying: Mapping[str, int] = {}
     """How many pods with devices cannot be moved, by the reason."""
+    applied: Application | None = None
+    """None if nothing was changed."""
     nodes: int = 0
     unseen: tuple[str, ...] = ()
     evidence: Mapping[str, str] = {}

@@ -42,6 +42,8 @@ class Moves(Struct, frozen=True, eq=False):
     unit: Unit
     steps: tuple[Step, ...]
     seats: Seats
+    kept: Seats
+    """What is kept for it while others move. It may get something else then, but does not have to."""
 
 
 class Stuck(Struct, frozen=True, eq=False):
@@ -68,14 +70,14 @@ def carried_out(
     if isinstance(steps, Stuck):
         return steps
     moves = []
-    for position, (intent, room) in enumerate(zip(intents, kept, strict=True)):
-        for uid, devices in room:
+    for position, intent in enumerate(intents):
+        for uid, devices in kept[position]:
             deciding.state.give_up_room(uid, devices)
         seats = deciding.decide(intent.unit)
         if not isinstance(seats, tuple):
             return Stuck(position, None)
         deciding.take(seats)
-        moves.append(Moves(intent.unit, tuple(steps[position]), seats))
+        moves.append(Moves(intent.unit, tuple(steps[position]), seats, wanted[position]))
     return moves
 
 
