@@ -167,6 +167,8 @@ class Reserving:
 
     def advance(self, part_s: float) -> bool:
         """Look for moments, for about so long. Returns whether there is more to do."""
+        if not self._searches:
+            return False
         begun = self._clock()
         self._due_at = begun + part_s
         while self._searches and self._go_on(next(iter(self._searches.values()))):
