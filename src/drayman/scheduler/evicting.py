@@ -20,7 +20,6 @@ from drayman.cluster.event_buffer import Reference
 from drayman.cluster.options import DeleteOptions, WriteOptions
 from drayman.cluster.patches import (
     disruption_target,
-    merge_patch,
     pod_condition_patch,
     strategic_merge_patch,
 )
@@ -199,9 +198,13 @@ def _whole_status(victim: Pod, condition: dict[str, Json]) -> Write:
 def _nominating(pod: Pod, node: str | None) -> Bundle:
     """Records which node the pod waits for, or that it no longer waits for one."""
     metadata = pod.metadata
-    body = {"metadata": {"uid": metadata.uid}, "status": {"nominatedNodeName": node}}
-    write = PatchWrite(
-        PODS, metadata.name, merge_patch(body), metadata.namespace, "status", _OPTIONS
+    write = PartsWrite(
+        PODS,
+        metadata.name,
+        metadata.namespace,
+        {("status", "nominatedNodeName"): node},
+        uid=metadata.uid,
+        field_manager=MANAGER,
     )
     return Bundle(
         [write], lambda error: _log.info("pod %s cannot be nominated: %s", metadata.name, error)
