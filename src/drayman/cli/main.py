@@ -34,6 +34,7 @@ COMMANDS: Final = {
     "explain": "drayman.cli.explain.command:explain",
     "plan": "drayman.cli.plan:plan",
     "capacity": "drayman.cli.capacity:capacity",
+    "simulate": "drayman.cli.simulate.command:simulate",
     "map": "drayman.cli.map.command:map_",
     "top": "drayman.cli.top.command:top",
     "snapshot": "drayman.cli.snapshot:snapshot",

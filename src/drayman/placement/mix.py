@@ -4,9 +4,9 @@ Among nodes that are equally good for a pod itself, the best is the one on which
 will come is taken to be like what is there: pods that hold devices, by what they ask for. Pods without devices are not part of the mix, but
 the CPU that they take may be what the devices of a node need, so their nodes are chosen by the same measure.
 
-The mix is a sample of the claims that hold devices. It is taken anew when as many claims have got devices since as there are claims, so it
-costs little for each of them; never in a trial. A sample that hardly differs from the one before changes nothing, so what is known about
-nodes stays known.
+The mix is a sample of the claims that hold devices. It is taken anew when three times as many claims have got devices since as there were
+then, so it costs little for each of them; never in a trial. A sample that hardly differs from the one before changes nothing, so what is
+known about nodes stays known.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from drayman.placement.outlook import (
 )
 
 _MOST_CLAIMS: Final = 2_048
-_LEAST_NEWS: Final = 16
+_LEAST_NEWS: Final = 32
+_TIMES: Final = 3
 _MOST_HARDWARE: Final = 16_384
 _ALIKE: Final = 16
 """Two samples are the same if less than one in so many pods is of another kind."""
@@ -134,7 +135,7 @@ class MixBook:
     def mix(self) -> Mix:
         if self._news >= self._due and not self._log.depth:
             self._news = 0
-            self._due = max(_LEAST_NEWS, len(self._claims))
+            self._due = max(_LEAST_NEWS, _TIMES * len(self._claims))
             sample = Mix(Counter(self._sampled()).items())
             if not sample.is_like(self._mix):
                 self._mix = sample
