@@ -27,7 +27,7 @@ from drayman.inventory.view import NodeView
 from drayman.placement.fit import PodNeeds
 from drayman.placement.nodes import NodeState
 from drayman.placement.outlook import (
-    NO_LOSS,
+    DEVICE,
     DeviceWish,
     FindClass,
     Loss,
@@ -36,8 +36,8 @@ from drayman.placement.outlook import (
     Taken,
 )
 
-_MOST_CLAIMS: Final = 2_048
-_LEAST_NEWS: Final = 32
+_MOST_CLAIMS: Final = 4_096
+_LEAST_NEWS: Final = 8
 _TIMES: Final = 3
 _MOST_HARDWARE: Final = 16_384
 _ALIKE: Final = 16
@@ -59,7 +59,7 @@ class Mix:
     ) -> Loss:
         """What the pods of the mix lose on a node if a pod with these needs takes these of its devices."""
         if not self.kinds:
-            return NO_LOSS
+            return Loss(0, _free(view))
         if epoch != self._epoch:
             self._epoch = epoch
             self._outlooks.clear()
@@ -101,6 +101,13 @@ class Mix:
             for kind in one.keys() | two
         )
         return apart * _ALIKE < 2 * all_one * all_two
+
+
+def _free(view: NodeView) -> int:
+    """How many devices of a node are free: all that counts as long as nobody knows what will come."""
+    part = view.parts[0]
+    gone = part.in_use | part.shared | part.counter_blocked
+    return DEVICE * (part.hardware.everything & ~gone).bit_count()
 
 
 NO_MIX: Final = Mix()

@@ -375,7 +375,7 @@ class Placer:
     def _loss(self, demand: Demand, node: NodeState, answer: Answer) -> Loss:
         """What the pods that come later lose if this one gets what it would get there."""
         state = self._state
-        if not self._considers_others or not state.mix.kinds:
-            return NO_LOSS
+        if not self._considers_others or (not state.mix.kinds and state.has_floating_devices):
+            return NO_LOSS  # without a mix, free devices are counted, which says nothing of a node if others share them
         view = state.view(node)
         return state.mix.loss(view, node, demand.needs, answer.taken, state.marks.epoch)

@@ -52,6 +52,9 @@ class Surroundings(Protocol):
     def mix(self) -> Mix: ...
 
     @property
+    def has_floating_devices(self) -> bool: ...
+
+    @property
     def allowance(self) -> Allowance: ...
 
     @property

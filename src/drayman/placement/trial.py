@@ -174,6 +174,7 @@ class Emptied:
             self._ledger.observe_claim(claim)
         self._inventory = real.inventory
         self.allowance = real.inventory.allowance
+        self.has_floating_devices = real.has_floating_devices
         self._untainted = untainted
 
     def view(self, node: NodeState) -> NodeView:

@@ -84,7 +84,7 @@ class _Recorded:
         self._waiting: dict[TaskKind, deque[tuple[int, str, Times]]] = {}
         self._queued = 0
         self._waits: list[int] = []
-        self._gpu_seconds = self._node_seconds = self._now = 0
+        self._gpu_seconds = self._most_nodes = self._now = 0
         self._spent = 0.0
 
     def replay(self, advance: Advance) -> Replay:
@@ -123,6 +123,7 @@ class _Recorded:
         seconds = at - self._now
         if seconds > 0:
             self._gpu_seconds += seconds * self._ground.allocated
+            self._most_nodes = max(self._most_nodes, sum(1 for _ in self._ground.nodes_in_use()))
             cost = self._meter.cost(self._ground.allocated)
             self._spent += 0.0 if cost is None else cost.per_hour * seconds / _HOUR
             self._now = at
@@ -164,7 +165,7 @@ class _Recorded:
             allocated=self._gpu_seconds / duration / trace.gpu_milli,
             lost=self._meter.lost(),
             aligned=_aligned(self._ground),
-            nodes_in_use=max((1 for _ in self._ground.nodes_in_use()), default=0),
+            nodes_in_use=self._most_nodes,
             cost=cost,
             waiting=WaitingTimes(
                 mean=sum(waits) / len(waits),

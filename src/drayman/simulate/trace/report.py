@@ -61,6 +61,7 @@ class Replay(ApiStruct, frozen=True):
     aligned: float | None
     """Of tasks with several GPUs, those on as few NUMA nodes as can be; None where the trace does not say where GPUs are."""
     nodes_in_use: int
+    """In the end; with recorded arrivals, the most at a time."""
     cost: ReplayCost | None
     waiting: WaitingTimes | None
     curve: tuple[CurvePoint, ...]
