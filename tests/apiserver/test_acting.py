@@ -104,7 +104,7 @@ CASES: dict[str, tuple[str, dict[str, Any], frozenset[Part], str]] = {
     "a gang": (GROUPS, group({"gang": {"minCount": 2}}), EVERYTHING, ""),
     "a group that is no gang": (GROUPS, group({"basic": {}}), EVERYTHING, ""),
     "a group of the scheduler plugins": (OLD_GROUPS, OLD_GROUP, EVERYTHING, ""),
-    "such a group with a time limit": (OLD_GROUPS, {**OLD_GROUP, "spec": LIMITED}, EVERYTHING, "only minMember counts"),
+    "such a group with a time limit": (OLD_GROUPS, {**OLD_GROUP, "spec": LIMITED}, EVERYTHING, ""),
     "a group of the KAI Scheduler": (KAI_GROUPS, kai_group(), EVERYTHING, ""),
     "such a group with a queue": (KAI_GROUPS, kai_group(queue="ml"), EVERYTHING, "its queue is not read"),
     "such a group beside another scheduler": (KAI_GROUPS, kai_group(queue="ml"), NO_SCHEDULER, ""),

@@ -60,6 +60,7 @@ SLICES: Final = {"apiVersion": "v1", "kind": "List", "items": [SLICE]}
 ABOUT_A_RUNNING_CLUSTER: Final = ("down", "status", "kubeconfig")
 ABOUT_SIMULATED_NODES: Final = ("node", "device", "map", "top", "migrate")
 """Their examples follow from one another."""
+ABOUT_WHAT_WAITS: Final = ("explain", "defrag")
 ABOUT_PLANS: Final = ("plan", "capacity", "snapshot")
 
 
@@ -191,6 +192,7 @@ def explain_what_is_there(found: list[str], folder: Path) -> None:
     works(f"drayman up --detach --port 0 --profile example=1 --kubeconfig {settings}", folder)
     try:
         asyncio.run(submit_what_is_explained(settings))
+        works("drayman snapshot > cluster.yaml", folder)
         for line in found:
             with start(line.replace("kubectl drayman", "kubectl-drayman"), folder) as process:
                 assert process.stdout is not None
@@ -243,7 +245,7 @@ def test_examples_of_the_help_work(command: str, folder: Path) -> None:
     if command in ABOUT_PLANS:
         plan_on_a_cluster(found, folder)
         return
-    if command == "explain":
+    if command in ABOUT_WHAT_WAITS:
         explain_what_is_there(found, folder)
         return
     for line in found:

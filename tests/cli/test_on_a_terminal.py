@@ -112,6 +112,8 @@ CASES: Final = {
     "simulate a trace that is not there": Case(
         "simulate --trace none", "^error: none: cannot be read", 1
     ),
+    "defrag": Case("defrag", "^Does not fit: no moves make room", PENDING),
+    "defrag for a pod": Case("defrag --for pod/trainer", "^Nothing to do: pod/trainer has no pods"),
     "map": Case("map", "dgx-h100-0"),
     "map of a node": Case("map dgx-h100-0", "NUMA node 1"),
     "map of a node as a matrix": Case("map dgx-h100-0 --matrix", "NV18"),

@@ -219,6 +219,7 @@ def test_the_roles_of_kube_scheduler_are_not_enough(system: Kubectl, account: Ac
     assert sentence.startswith("error: on context drayman (https://127.0.0.1:")
     for missing in (
         "get, list, watch jobs.batch",
+        "patch podgroups.scheduling.k8s.io/status",
         "get, list, watch topologies.kai.scheduler",
         "get, list, watch topologies.kueue.x-k8s.io",
         "get, list, watch podgroups.scheduling.run.ai",
@@ -226,7 +227,7 @@ def test_the_roles_of_kube_scheduler_are_not_enough(system: Kubectl, account: Ac
         "get, update leases.coordination.k8s.io drayman-scheduler in kube-system",
     ):
         sentence = sentence.replace(missing, "")
-    assert "the scheduler lacks the rights to ; ; ; ; ; . " in sentence
+    assert "the scheduler lacks the rights to ; ; ; ; ; ; . " in sentence
     assert "`drayman scheduler --print-rbac | kubectl apply -f -`" in sentence
 
 

@@ -443,13 +443,13 @@ class Sandbox:
         gangs, topologies = self.state.gangs, self.state.topologies
         gangs.set_group(make_gang(PluginPodGroup, {"minMember": number % 3}))
         gangs.set_group(make_gang(KaiPodGroup, {"minMember": number % 4}))
-        gangs.set_job(make_job(number))
+        self.state.set_job(make_job(number))
         topologies.set(make_topology(number))
 
     def remove_gang(self, number: int) -> None:
         if number % 2:
             self.state.gangs.remove_group(make_gang(PluginPodGroup, {}))
-            self.state.gangs.remove_job(make_job(0))
+            self.state.remove_job(make_job(0))
         else:
             self.state.gangs.remove_group(make_gang(KaiPodGroup, {}))
             self.state.topologies.remove(make_topology(0))

@@ -46,7 +46,7 @@ def snapshot(output_format: Form, where: Where) -> None:
     async def work(client: Client) -> World:
         from drayman.questions.worlds import read_with_rules
 
-        return await read_with_rules(client, None, workloads=True)
+        return await read_with_rules(client, None, workloads=True, moves=True)
 
     with unobtrusively():
         world = talk(where, work)

@@ -222,6 +222,37 @@ class GangAnswer(ApiStruct, kw_only=True):
         return f" in {self.place}, on {and_list(spread)}"
 
 
+class AwaitedEnd(ApiStruct):
+    """A pod that is expected to end before something that waits can start."""
+
+    pod: str
+    namespace: str
+    node: str
+    ends: str
+    basis: str
+    """What that rests on: `declared`, `deadline`, `observed` or `being deleted`."""
+    runs: int = 0
+    """How many earlier runs it was observed in."""
+    overdue: bool = False
+    """Whether it should have ended before, so that this is only a guess."""
+
+
+class Estimate(ApiStruct, kw_only=True):
+    """When something that waits will start, as far as that can be told."""
+
+    sentence: str
+    start: str = ""
+    """Empty if there is no telling."""
+    seconds: int = 0
+    """How long that is from now."""
+    rests_on: tuple[AwaitedEnd, ...] = ()
+    """The pods that have to end first, the first of them at the beginning."""
+    more: int = 0
+    """How many more of those there are."""
+    unknown: int = 0
+    """How many pods on nodes there are of which it is not known how long they run."""
+
+
 class Explanation(ApiStruct):
     """Everything about one object, or about a whole namespace or cluster."""
 
@@ -240,6 +271,8 @@ class Explanation(ApiStruct):
     nearest: Miss | None = None
     gang: GangAnswer | None = None
     """The gang that the object is, or is in."""
+    estimate: Estimate | None = None
+    """When it will start, if it waits for room and anything is known about run times."""
     holders: tuple[Holder, ...] = ()
     holders_left_out: int = 0
     """How many more there are."""

@@ -9,6 +9,7 @@ import msgspec
 from drayman.api.core import Pod
 from drayman.api.pods import is_finished
 from drayman.explain.answer import Explanation, GangAnswer
+from drayman.explain.estimates import Prospect, Prospects
 from drayman.explain.gang import GangFinding, Gangs
 from drayman.explain.pod import explain_member, explained
 from drayman.explain.workload import Whole, explain_pods
@@ -34,13 +35,15 @@ def explain_group(world: World, group: GroupObject) -> Explanation:
         text = "The group is not a gang, and no pod is in it."
         return explained(world, _KIND, group.metadata, Headline.of(Reason.RUNS, text))
     answer = gangs.answer(found)
-    base = explained(world, _KIND, group.metadata, _headline(found, answer))
     waiting = [p for p in pods if not p.spec.node_name and held_by_itself(p) is None]
+    prospect = Prospects(world).of(waiting[0]) if waiting else Prospect()
+    first_line = prospect.held or _headline(found, answer)
+    base = explained(world, _KIND, group.metadata, first_line)
     if found.refusal is not None and waiting:
         first = explain_member(world, waiting[0], gangs, found)
         changes = {"remedies": first.remedies, "untried": first.untried}
         base = msgspec.structs.replace(base, **changes)
-    return msgspec.structs.replace(base, gang=answer)
+    return msgspec.structs.replace(base, gang=answer, estimate=prospect.estimate)
 
 
 def _pods(world: World, key: GangKey) -> list[Pod]:

@@ -11,6 +11,7 @@ from drayman.api.meta import ObjectMeta
 from drayman.api.pods import is_finished
 from drayman.explain.answer import Explanation
 from drayman.explain.choice import choice_for, choice_of_running
+from drayman.explain.estimates import Prospect, Prospects
 from drayman.explain.funnel import funnels, node_fit_steps
 from drayman.explain.gang import GangFinding, Gangs, headline_of
 from drayman.explain.hidden import UNTRIED, as_far_as_seen
@@ -60,10 +61,12 @@ def explain_pod(
     early = before_nodes(world, outcome, pod)
     if early is not None:
         return _not_to_be_placed(world, pod, early, with_remedies=with_remedies)
+    prospect = Prospects(world).of(pod)
     if isinstance(outcome, NoNode):
-        return _pending(world, pod, outcome, planned, with_remedies=with_remedies)
+        base = _pending(world, pod, outcome, planned, with_remedies=with_remedies)
+        return msgspec.structs.replace(base, estimate=prospect.estimate)
     assert isinstance(outcome, Fitting)  # nothing else is being decided
-    under_way = volumes_under_way(outcome.found)
+    under_way = volumes_under_way(outcome.found) or prospect.held
     if under_way is not None:
         return _not_to_be_placed(world, pod, under_way, with_remedies=with_remedies)
     return _fits(world, round_, outcome)
@@ -80,6 +83,8 @@ def explain_member(
 ) -> Explanation:
     """The same for a pod of a gang, about which nothing is decided without the others."""
     early = held_back(world, pod)
+    prospect = Prospects(world).of(pod) if early is None else Prospect()
+    early = early or prospect.held
     first = early or _of_member(world, pod, found)
     if early is not None or (first.reason.kind is Outlook.HELD and not _is_refused(pod, found)):
         base = _not_to_be_placed(world, pod, first, with_remedies=with_remedies)
@@ -95,7 +100,7 @@ def explain_member(
         if with_remedies:
             help_ = remedies_for_gang(world, pod, gangs, found)
             base = msgspec.structs.replace(base, remedies=help_.remedies, untried=help_.untried)
-    return msgspec.structs.replace(base, gang=gangs.answer(found))
+    return msgspec.structs.replace(base, gang=gangs.answer(found), estimate=prospect.estimate)
 
 
 def _is_refused(pod: Pod, found: GangFinding) -> bool:
@@ -135,8 +140,14 @@ class PodHeadlines:
         self._headlines = Headlines(world.state)
         self._found: dict[Hashable, Found | NotFound] = {}
         self._gangs: Gangs | None = None
+        self._prospects = Prospects(world)
 
     def of(self, pod: Pod) -> Headline:
+        found = self._of(pod)
+        held = self._prospects.of(pod).held if found.reason is Reason.FITS else None
+        return held or found
+
+    def _of(self, pod: Pod) -> Headline:
         if self._world.state.gangs.member(pod.metadata.uid) is not None:
             early = held_back(self._world, pod)
             if early is not None:

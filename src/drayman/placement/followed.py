@@ -30,7 +30,13 @@ from drayman.api.storage import (
     StorageClass,
 )
 from drayman.api.struct import ApiStruct
-from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from drayman.api.workloads import (
+    DaemonSet,
+    Deployment,
+    PodDisruptionBudget,
+    ReplicaSet,
+    StatefulSet,
+)
 from drayman.placement.wake import Wake
 
 if TYPE_CHECKING:
@@ -50,6 +56,8 @@ class Read(Enum):
     """If pods are in gangs, or the question is about objects that make pods."""
     FOR_WORKLOADS = auto()
     """If the question is about objects that make pods."""
+    FOR_MOVES = auto()
+    """If the question is which pods could be moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,12 +203,12 @@ FOLLOWED: Final = (
         put=lambda state, it: state.topologies.set(it),
         remove=lambda state, it: state.topologies.remove(it),
     ),
-    # Its annotations may make its pods a gang. It also matters to questions when Jobs end.
+    # Its annotations may make its pods a gang, and say how long they run. It also matters to questions when Jobs end.
     Followed(
         type=Job,
         member="jobs",
-        put=lambda state, it: state.gangs.set_job(it),
-        remove=lambda state, it: state.gangs.remove_job(it),
+        put=lambda state, it: state.set_job(it),
+        remove=lambda state, it: state.remove_job(it),
     ),
     Followed(
         type=ResourceClaim,
@@ -225,6 +233,8 @@ HELD: Final[tuple[Held, ...]] = (
     Held(ReplicaSet, "replica_sets", Read.FOR_WORKLOADS),
     Held(StatefulSet, "stateful_sets", Read.FOR_WORKLOADS),
     Held(DaemonSet, "daemon_sets", Read.FOR_WORKLOADS),
+    # These say which pods may be evicted.
+    Held(PodDisruptionBudget, "disruption_budgets", Read.FOR_MOVES),
 )
 
 RULES: Final = (

@@ -16,6 +16,7 @@ from drayman.api.core import Pod
 from drayman.api.pods import priority_of
 from drayman.api.resource import AllocationResult, ResourceClaim
 from drayman.placement.fit import PodNeeds
+from drayman.placement.gangs.gang import GangKey
 from drayman.placement.preemption import Victims
 from drayman.placement.state import ClusterState
 
@@ -31,6 +32,10 @@ class Nomination(Struct, frozen=True, eq=False):
     """The pods whose room it is."""
     freed: tuple[ResourceClaim, ...] = ()
     """The claims whose devices it will get, possibly among others."""
+    gang: GangKey | None = None
+    """The gang to which it is promised."""
+    is_asked_for: bool = False
+    """Whether somebody else makes the room, and says how long it is to be kept (`kept_room`)."""
 
     @property
     def uid(self) -> str:
@@ -79,6 +84,13 @@ class Nominations:
         )
         self._keep(nomination)
         return nomination
+
+    def keep(self, pod: Pod, node: str, devices: tuple[AllocationResult, ...]) -> None:
+        """Keep room for a pod that somebody else makes, in place of what was kept for it before."""
+        self.withdraw(pod.metadata.uid)
+        needs = PodNeeds.of(pod).plus(self._state.mapped_devices.requests_of(devices))
+        gang = self._state.gangs.key_of(pod)
+        self._keep(Nomination(pod, node, needs, devices, gang=gang, is_asked_for=True))
 
     def withdraw(self, uid: str) -> None:
         """Nothing is kept for the pod any more: it has its node, needs none, or has to look for other room."""
@@ -139,12 +151,14 @@ class Nominations:
 
     def as_seen_by(self, pod: Pod) -> AbstractContextManager[None]:
         """During a search for a node, only what is kept for other pods that are not less important is out of reach."""
-        priority = priority_of(pod)
+        priority, gang = priority_of(pod), self._state.gangs.key_of(pod)
         return self._without(
             [
                 nomination
                 for nomination in self._by_uid.values()
-                if nomination.uid == pod.metadata.uid or nomination.priority < priority
+                if nomination.uid == pod.metadata.uid
+                or nomination.priority < priority
+                or (gang is not None and nomination.gang == gang)
             ]
         )
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from drayman.api.core import Namespace, Node, Pod
+from drayman.api.jobs import Job
 from drayman.api.pods import has_claims, is_finished, is_leaving
 from drayman.api.resource import (
     AllocationResult,
@@ -32,6 +33,7 @@ from drayman.placement.mapped_resources import MappedDevices
 from drayman.placement.marks import Marks
 from drayman.placement.nodes import Nodes, NodeState
 from drayman.placement.prices import NO_PRICES, PriceTable
+from drayman.placement.runs.book import RunBook
 from drayman.placement.trial import Emptied, Supposed, Trial
 from drayman.placement.wake import Wake
 
@@ -60,6 +62,7 @@ class ClusterState(ClaimBook):
         self.volumes = self._nodes.volumes
         self.gangs = self._nodes.gangs
         self.topologies = self.gangs.topologies
+        self.runs = RunBook(log)
         self.inventory = Inventory(features, log)
         self.allowance = self.inventory.allowance
         self.extended = ExtendedResources(log)
@@ -106,8 +109,10 @@ class ClusterState(ClaimBook):
         """A pod that has a node. Finished ones no longer count."""
         uid, node = pod.metadata.uid, pod.spec.node_name
         if is_finished(pod):
+            self.runs.observe(pod)
             self.remove_pod(uid)
             return
+        self.runs.see(pod)
         if has_claims(pod):
             for lost in lost_claims_of(pod):
                 self.keep_for((uid,), lost)
@@ -128,11 +133,21 @@ class ClusterState(ClaimBook):
             self._pod_changed(before, needs)
 
     def remove_pod(self, uid: str) -> None:
+        self.runs.forget(uid)
         if self._nodes.find(uid) is not None:
             self._nodes.displace(uid)
             self._wake(Wake.NODES)
         if self._deprived or self._lost:
             self._pod_ended(uid)
+
+    def set_job(self, job: Job) -> None:
+        """What it says about its pods: that they are a gang, how long they run."""
+        self.gangs.set_job(job)
+        self.runs.set_job(job)
+
+    def remove_job(self, job: Job) -> None:
+        self.gangs.remove_job(job)
+        self.runs.remove_job(job)
 
     def set_slice(self, slice_: ResourceSlice) -> None:
         self.inventory.apply_slice(slice_)
@@ -195,6 +210,11 @@ class ClusterState(ClaimBook):
         """The node on which a pod counts."""
         placed = self._nodes.find(uid)
         return None if placed is None else placed.node
+
+    def needs_of(self, uid: str) -> PodNeeds | None:
+        """What a pod takes of the node on which it counts."""
+        placed = self._nodes.find(uid)
+        return None if placed is None else placed.needs
 
     # Trials.
 

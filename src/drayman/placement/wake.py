@@ -15,3 +15,4 @@ class Wake(Flag):
         auto()
     )  # where pods are, if so much has changed that hints (`hints`) do not say whom it helps
     ANYTHING = NODES | DEVICES | VOLUMES | PODS
+    RESERVATIONS = auto()  # room that is reserved for others: concerns only those it holds back

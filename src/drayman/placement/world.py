@@ -31,7 +31,13 @@ from drayman.api.storage import (
 )
 from drayman.api.struct import Json
 from drayman.api.volume_binding import default_class, with_class
-from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from drayman.api.workloads import (
+    DaemonSet,
+    Deployment,
+    PodDisruptionBudget,
+    ReplicaSet,
+    StatefulSet,
+)
 from drayman.inventory.features import Features
 from drayman.inventory.identity import DeviceId, PoolId
 from drayman.inventory.pool import PoolState
@@ -70,6 +76,7 @@ class Objects:
     replica_sets: tuple[ReplicaSet, ...] = ()
     stateful_sets: tuple[StatefulSet, ...] = ()
     daemon_sets: tuple[DaemonSet, ...] = ()
+    disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     rules: tuple[dict[str, Json], ...] = ()
     """What the API server uses when pods are created: priority classes, runtime classes, limit ranges. Only the server reads them."""
 

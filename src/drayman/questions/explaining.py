@@ -42,8 +42,21 @@ def explanation_of(world: World, subject: Target, namespace: str) -> Explanation
     found = _explained(world, subject, namespace)
     if found is not None:
         return found
-    _refuse_unseen(world, subject, namespace)
-    raise _no_such_object(world, subject, namespace)
+    raise missing(world, subject, namespace)
+
+
+def missing(world: World, subject: Target, namespace: str) -> QuestionError:
+    """Why there is nothing to say about a subject: there is no such object, or the user may not see it."""
+    return _unseen(world, subject, namespace) or _no_such_object(world, subject, namespace)
+
+
+def find_object(world: World, subject: Target, namespace: str) -> object | None:
+    """The object that was named, if it was read."""
+    key = (namespace if subject.is_namespaced else "", subject.name)
+    for each in _those(world.objects, subject.kind):
+        if _key(each) == key and _is_of(each, subject.group):
+            return each
+    return None
 
 
 def _explained(world: World, subject: Target, namespace: str) -> Explanation | None:
@@ -53,12 +66,8 @@ def _explained(world: World, subject: Target, namespace: str) -> Explanation | N
         return explain_all(world)
     if subject.kind == NAMESPACE:
         return explain_namespace(world, subject.name) if _is_known(world, subject.name) else None
-    key = (namespace if subject.is_namespaced else "", subject.name)
-    explain = _explainer(subject.kind)
-    for each in _those(world.objects, subject.kind):
-        if _key(each) == key and _is_of(each, subject.group):
-            return explain(world, each)
-    return None
+    found = find_object(world, subject, namespace)
+    return None if found is None else _explainer(subject.kind)(world, found)
 
 
 def _explainer(kind: str) -> Callable[[World, Any], Explanation]:
@@ -137,8 +146,8 @@ def _is_of(value: object, group: str) -> bool:
     return not group or api_version.rpartition("/")[0] == group
 
 
-def _refuse_unseen(world: World, subject: Target, namespace: str) -> None:
-    """Raises QuestionError where the object may exist, but the user may not see it."""
+def _unseen(world: World, subject: Target, namespace: str) -> QuestionError | None:
+    """The error where the object may exist, but the user may not see it."""
     from drayman.api.custom_groups import KaiPodGroup, PluginPodGroup
     from drayman.cluster.resources import (
         DAEMON_SETS,
@@ -163,6 +172,7 @@ def _refuse_unseen(world: World, subject: Target, namespace: str) -> None:
     for resource in listed:
         is_meant = resource.kind.lower() == subject.kind and subject.group in ("", resource.group)
         if is_meant and resource.qualified in world.unseen:
-            raise QuestionError(
+            return QuestionError(
                 f"this needs the permission to list {resource.qualified} in {namespace}"
             )
+    return None

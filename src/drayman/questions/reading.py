@@ -54,13 +54,16 @@ async def read_world(
     namespace: str | None = None,
     engine: str = "drayman.placement.world",
     workloads: bool = False,
+    moves: bool = False,
 ) -> World:
-    """The cluster as it is now, on demand with everything that makes pods. A few lists are requested at once, the long ones first.
+    """The cluster as it is now, on demand with everything that makes pods, or with what keeps pods from being moved.
+
+    A few lists are requested at once, the long ones first.
 
     With a namespace, being allowed to read that one is enough. What will be asked of the world is imported meanwhile: that takes about as
     long as a large cluster needs to answer. Raises MayNotListError where a permission that the answer needs is missing, and ClusterError.
     """
-    reader = Reader(client, namespace, workloads)
+    reader = Reader(client, namespace, workloads, moves)
     objects = await reader.objects(_imported(engine, reader))
     from drayman.placement.world import World
 
@@ -84,6 +87,7 @@ class Reader:
     client: Client
     namespace: str | None
     workloads: bool = False
+    moves: bool = False
     unseen: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     connections: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
@@ -91,7 +95,9 @@ class Reader:
     """Why there was no answer, once one has failed: the remaining lists would wait for just as long."""
 
     async def objects(self, meanwhile: Awaitable[object]) -> Objects:
-        reads = {Read.NEEDED, Read.WANTED} | ({Read.FOR_WORKLOADS} if self.workloads else set())
+        reads = {Read.NEEDED, Read.WANTED}
+        reads |= {Read.FOR_WORKLOADS} if self.workloads else set()
+        reads |= {Read.FOR_MOVES} if self.moves else set()
         kinds = {kind.member: kind for kind in HELD if kind.read in reads}
         lists: dict[str, asyncio.Task[tuple[Any, ...]]] = {}
         for member in dict.fromkeys((*_LONGEST_FIRST, *kinds)):

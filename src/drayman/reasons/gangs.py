@@ -19,9 +19,12 @@ from drayman.placement.demand import Demand
 from drayman.placement.domains.copies import CopyCounts
 from drayman.placement.fit import FITS
 from drayman.placement.gangs.gang import Flaw, FlawKind, Gang
+from drayman.placement.gangs.lateness import Delay, delay
 from drayman.placement.gangs.quorum import Shortfall
+from drayman.placement.gangs.staleness import Fallen
 from drayman.placement.joint.gangs import Flawed, GangDecider, Incomplete, NoRoom
 from drayman.placement.joint.places import Nearest
+from drayman.placement.joint.stated_needs import Scarce
 from drayman.placement.nodes import NodeState
 from drayman.placement.placing import NotFound
 from drayman.placement.state import ClusterState
@@ -31,7 +34,7 @@ from drayman.reasons.locality import LocalityRefusal, locality_refusal
 from drayman.reasons.planned import Planned
 from drayman.reasons.reason import Headline, Outlook, Reason
 from drayman.reasons.waiting import before_a_demand
-from drayman.reasons.wording import counted
+from drayman.reasons.wording import continued, counted, lasting
 
 _BY_OUTLOOK: Final = {
     Outlook.NEVER.value: Reason.GANG_OVERSIZED,
@@ -51,17 +54,35 @@ def flawed(flaw: Flaw) -> Headline:
 
 def incomplete(gang: Gang, lack: Shortfall) -> Headline:
     """Why a gang waits before a place is looked for."""
+    return Headline.of(Reason.GANG_INCOMPLETE, _sentence(_has(gang, lack)))
+
+
+def below_quorum(lost: Fallen, left_s: float) -> str:
+    """What is said when a gang that runs has lost too many members."""
+    fate = f"if it stays like that, the rest of it is ended in {lasting(left_s)}"
+    return _sentence(f"{_has(lost.gang, lost.lack)}; {fate}")
+
+
+def ended(lost: Fallen) -> str:
+    """Why the members that are left of a gang are evicted."""
+    grace = lasting(lost.gang.grace_s or 0.0)
+    return _sentence(f"{_has(lost.gang, lost.lack)}, and has for {grace}: the rest of it is ended")
+
+
+def late(delay: Delay) -> str:
+    """What is added about a gang that waits for too long."""
+    return (
+        f"It has waited for {lasting(delay.waited_s)}; its time limit was {lasting(delay.limit_s)}."
+    )
+
+
+def _has(gang: Gang, lack: Shortfall) -> str:
     who = f"subgroup {lack.subgroup} of {gang.key}" if lack.subgroup else str(gang.key)
     if lack.counts_subgroups:
-        has = counted(lack.has, "complete subgroup")
-        return Headline.of(
-            Reason.GANG_INCOMPLETE,
-            _sentence(f"{who} has {has}, and {lack.needs:,} start together"),
+        return (
+            f"{who} has {counted(lack.has, 'complete subgroup')}, and {lack.needs:,} start together"
         )
-    return Headline.of(
-        Reason.GANG_INCOMPLETE,
-        _sentence(f"{who} has {lack.has:,} of the {lack.needs:,} pods that start together"),
-    )
+    return f"{who} has {lack.has:,} of the {lack.needs:,} pods that start together"
 
 
 def unready(gang: Gang, lack: Shortfall, member: str, why: Headline) -> Headline:
@@ -110,9 +131,14 @@ class GangReasons:
             case Flawed(flaw):
                 return GangRefusal(flawed(flaw))
             case Incomplete():
-                return GangRefusal(self._incomplete(outcome))
+                found = GangRefusal(self._incomplete(outcome))
             case NoRoom():
-                return self._no_room(round_, decider, outcome)
+                found = self._no_room(round_, decider, outcome)
+        too_long = delay(self._state.gangs, outcome.gang, round_.now)
+        if too_long is None:
+            return found
+        said = f"{found.headline.sentence} {late(too_long)}"
+        return replace(found, headline=replace(found.headline, sentence=said))
 
     def _incomplete(self, outcome: Incomplete) -> Headline:
         gang, lack = outcome.gang, outcome.lack
@@ -125,6 +151,8 @@ class GangReasons:
         return incomplete(gang, lack)
 
     def _no_room(self, round_: Round, decider: GangDecider, refused: NoRoom) -> GangRefusal:
+        if refused.scarce is not None:
+            return GangRefusal(_scarce(refused.gang, refused.scarce))
         nearest = decider.nearest(refused)
         seated = {seat.demand.needs.uid for seat in nearest.seats}
         rest = next((d for d in refused.demands if d.needs.uid not in seated), None)
@@ -222,16 +250,24 @@ def _no_room(
     return Headline.of(reason, f"{said[:1].upper()}{said[1:]}")
 
 
+def _scarce(gang: Gang, found: Scarce) -> Headline:
+    is_never = found.there_is.amount < found.wants.amount
+    reason = Reason.GANG_OVERSIZED if is_never else Reason.GANG_TOO_LARGE
+    has = f"the cluster has {found.there_is}" if is_never else f"{found.free} is free"
+    said = f"{gang.key} needs {found.wants} of {found.resource} by its minResources, and {has}"
+    return Headline.of(reason, _sentence(said))
+
+
 def _by_counting(refused: NoRoom, nearest: Nearest, locality: LocalityRefusal) -> str:
     key, is_never = refused.gang.key, locality.outlook == Outlook.NEVER.value
     held = locality.sentence
     if is_never and locality.domains:
-        held = f"Even with nothing in use, {held[:1].lower()}{held[1:]}"
+        held = f"Even with nothing in use, {continued(held)}"
     if locality.level:
         started = "has started and " if refused.is_joining else ""
         return f"{key} {started}has to be in one {locality.level}. {held}"
     if is_never:
-        return f"{key}: {held[:1].lower()}{held[1:]}"
+        return f"{key}: {continued(held)}"
     if refused.is_joining:
         return f"{key} has started, and there is no room for another pod of it."
     return f"{key}: {len(nearest.seats):,} of {_pods(refused)} fit at once."

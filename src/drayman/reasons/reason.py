@@ -94,6 +94,7 @@ class Reason(Enum):
         Outlook.HELD,
     )  # by an earlier attempt; it is being removed
     POD_GROUP_MISSING = "PodGroupMissing", Outlook.HELD
+    ROOM_RESERVED = "RoomReserved", Outlook.HELD  # for a unit that comes first
     GANG_INCOMPLETE = "GangIncomplete", Outlook.HELD  # pods of it do not exist yet
     VOLUME_UNBOUND = "VolumeUnbound", Outlook.HELD
     DEVICES_NOT_READY = "DevicesNotReady", Outlook.HELD  # binding conditions

@@ -6,8 +6,6 @@ allocated devices that their driver has yet to make ready.
 
 from __future__ import annotations
 
-from typing import Final
-
 from drayman.api.core import Pod
 from drayman.api.pods import is_finished, is_leaving
 from drayman.api.resource import ResourceClaim
@@ -35,9 +33,7 @@ from drayman.placement.state import ClusterState
 from drayman.placement.world import World
 from drayman.reasons.lost import kept_from_lost_claims, lost_by_pod, node_state
 from drayman.reasons.reason import Headline, Reason
-from drayman.reasons.wording import and_list, counted
-
-_MINUTE_S: Final = 60
+from drayman.reasons.wording import and_list, counted, lasting
 
 
 def held_back(world: World, pod: Pod, schedulers: frozenset[str] = SERVED) -> Headline | None:
@@ -195,15 +191,9 @@ def unready(
     has = f"Claim {name} has {counted(len(state.pending), 'device')} that the driver has"
     which = and_list(state.pending)
     if is_late(claim, now, timeout_s):
-        late = f"{has} not made ready within {_patience(timeout_s)}: {which}."
+        late = f"{has} not made ready within {lasting(timeout_s)}: {which}."
         return Headline.of(Reason.BINDING_FAILED, late)
     return Headline.of(Reason.DEVICES_NOT_READY, f"{has} yet to make ready: {which}.")
-
-
-def _patience(seconds: float) -> str:
-    if seconds < 2 * _MINUTE_S:
-        return counted(int(seconds), "second")
-    return counted(int(seconds // _MINUTE_S), "minute")
 
 
 def _sentence(error: Exception) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 _MOST_NAMED: Final = 3
+_SPANS: Final = (("day", 86_400), ("hour", 3_600), ("minute", 60))
 _LONGEST_QUOTE: Final = 120
 _COMPILER_PREFIX: Final = re.compile(r"ERROR: <input>:\d+:\d+: ")
 
@@ -14,6 +15,14 @@ _COMPILER_PREFIX: Final = re.compile(r"ERROR: <input>:\d+:\d+: ")
 def counted(number: int, noun: str, plural: str = "") -> str:
     """1 device, 2 devices."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def lasting(seconds: float) -> str:
+    """90 seconds, 12 minutes, 5 hours, 3 days: as exact as people would say it."""
+    for noun, length in _SPANS:
+        if seconds >= 2 * length:
+            return counted(int(seconds // length), noun)
+    return counted(int(seconds), "second")
 
 
 def named(noun: str, names: Sequence[str]) -> str:
@@ -28,6 +37,12 @@ def and_list(names: Sequence[str], most: int = _MOST_NAMED) -> str:
     if len(names) < 2:
         return "".join(names)
     return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def continued(sentence: str) -> str:
+    """A sentence as it stands within another one: in lower case, unless it begins with an abbreviation such as NVLink."""
+    is_word = sentence[1:2].islower() or not sentence[1:2].isalpha()
+    return f"{sentence[:1].lower()}{sentence[1:]}" if is_word else sentence
 
 
 def quoted(expression: str) -> str:

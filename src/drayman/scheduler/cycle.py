@@ -24,6 +24,7 @@ from drayman.placement.decision.outcomes import (
     Lacking,
     NoNode,
     NoPlacement,
+    Outcome,
     PromisedAway,
     Unfinished,
 )
@@ -32,11 +33,13 @@ from drayman.placement.gangs.gang import GangKey
 from drayman.placement.joint.gangs import Flawed, Incomplete, NoRoom, Starting
 from drayman.placement.nominations import Nominations
 from drayman.placement.state import ClusterState
+from drayman.placement.wake import Wake
 from drayman.reasons.reason import Reason
 from drayman.reasons.waiting import costly_claims, given_back
 from drayman.scheduler.explaining import Explainer, NodeRefusal
 from drayman.scheduler.gangs import GangCycle, work_for
 from drayman.scheduler.queue import Queue, QueuedUnit
+from drayman.scheduler.reserving import Held, Reserving
 from drayman.scheduler.retrying import INTERNAL_ERROR, Retrying
 
 _log: Final = logging.getLogger(__name__)
@@ -48,6 +51,8 @@ LONGEST_ROUND_S: Final = 0.1
 SHARE_OF_TIME: Final = 20
 """A gang that is refused takes no more than such a part of the scheduler's time, however often something happens that may help it."""
 LONGEST_REST_S: Final = 5.0
+FORESIGHT_S: Final = 0.02
+"""How long looking for the time at which refused units fit may keep others waiting at the end of a round."""
 MAKING_S: Final = 30.0
 """How long it may take until a claim is created. A controller that is busy creating thousands of them is no reason to warn."""
 
@@ -129,6 +134,7 @@ class Cycle:
         )
         self.retrying = Retrying(queue, self._nominations)
         self._gangs = GangCycle(self._decider, policy, queue, knows_templates=turns is not None)
+        self.reserving = Reserving(self._decider, self._gangs, queue, clock, self._wall_clock)
 
     def decide(self, most: int) -> Decisions:
         """Take up to `most` pods from the queue and decide about each.
@@ -159,6 +165,8 @@ class Cycle:
                     break
             if entry.is_unfinished or self._clock() - now >= LONGEST_ROUND_S:
                 break
+        if self.reserving.is_searching:
+            self.reserving.advance(FORESIGHT_S)
         return decisions
 
     def _in_line(self, most: int, now: float) -> Iterator[QueuedUnit]:
@@ -166,16 +174,33 @@ class Cycle:
             yield from self._queue.take(1, now)
 
     def _decide(self, entry: QueuedUnit, round_: Round, now: float) -> Placement | Refused | None:
-        outcome = round_.decide(entry.pod, work=allowance.PART * 2**entry.fruitless)
+        work = allowance.PART * 2**entry.fruitless
+        reservations = self.reserving.binding(entry) if self.reserving.is_any else None
+        outcome: Outcome | Held
+        if reservations:
+            outcome = self.reserving.decide(entry, round_, reservations, work)
+        else:
+            outcome = round_.decide(entry.pod, work=work)
         entry.is_unfinished = isinstance(outcome, Unfinished)
         # If nothing of a part could be kept, the next one has to be larger, or there would be no end to it.
         is_fruitless = isinstance(outcome, Unfinished) and not outcome.has_advanced
         entry.fruitless = entry.fruitless + 1 if is_fruitless else 0
         if isinstance(outcome, Placement):
             self._queue.placed(entry)
+            if self.reserving.is_any:
+                self.reserving.placed([outcome])
             return outcome
+        if isinstance(outcome, Held):
+            return self._held(entry, outcome)
         self.retrying.refused(entry, outcome, now)
+        if isinstance(outcome, NoNode):
+            self.reserving.refused(entry, outcome)
         return self._refused(entry, outcome)
+
+    def _held(self, entry: QueuedUnit, held: Held) -> Refused:
+        """The unit is tried again when the room is no longer reserved, or there is more of it."""
+        self._queue.sleep(entry, held.shape, Wake.ANYTHING | Wake.RESERVATIONS)
+        return Refused(entry, None, lambda: held.message)
 
     def _decide_gang(
         self, entry: QueuedUnit, round_: Round, now: float, decisions: Decisions
@@ -184,7 +209,10 @@ class Cycle:
         if now < entry.rests_until:
             self._queue.nap(entry, entry.rests_until)
             return
-        outcome = gangs.decide(entry, round_)
+        outcome = self._decided_gang(entry, round_)
+        if isinstance(outcome, Held):
+            decisions.refused.append(self._held(entry, outcome))
+            return
         entry.is_unfinished = isinstance(outcome, Unfinished)
         entry.fruitless = entry.fruitless + 1 if entry.is_unfinished else 0
         match outcome:
@@ -195,6 +223,7 @@ class Cycle:
             case Starting():
                 placed = gangs.start(round_, entry, outcome)
                 self._queue.placed(entry, [placement.uid for placement in placed])
+                self.reserving.placed(placed)
                 decisions.placed += [(entry, placement) for placement in placed]
             case Unfinished():
                 self.retrying.refused(entry, outcome, now)
@@ -212,11 +241,24 @@ class Cycle:
                 took = self._clock() - now
                 entry.rests_until = now + min(took * SHARE_OF_TIME, LONGEST_REST_S)
                 gangs.put_to_sleep(entry, outcome, now)
-                explain = cache(partial(self._explain_gang, entry))  # once for all members
+                self.reserving.refused(entry, outcome)
+                explain = cache(partial(self.explain_gang, entry))  # once for all members
                 decisions.refused.append(Refused(entry, None, explain))
                 decisions.stuck.append((outcome.gang.key, explain))
 
-    def _explain_gang(self, entry: QueuedUnit) -> str:
+    def _decided_gang(
+        self, entry: QueuedUnit, round_: Round
+    ) -> Flawed | Incomplete | NoRoom | Starting | Unfinished | Held | None:
+        outcome = self._gangs.decide(entry, round_)
+        if not isinstance(outcome, Starting):
+            return outcome
+        reservations = self.reserving.binding(entry)
+        return (
+            self.reserving.admit(entry, round_, reservations, outcome) if reservations else outcome
+        )
+
+    def explain_gang(self, entry: QueuedUnit) -> str:
+        """Why a gang waits, by the cluster as it is now."""
         try:
             with self._state.allowance.limited(work_for(entry)):
                 return self._gangs.explain(entry, self._wall_clock())

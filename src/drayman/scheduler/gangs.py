@@ -48,13 +48,19 @@ class GangCycle:
         self, entry: QueuedUnit, round_: Round
     ) -> Flawed | Incomplete | NoRoom | Starting | Unfinished | None:
         """What to do about a gang. None if it is not a gang any more: its pods are on their own."""
-        assert entry.gang is not None
-        work = work_for(entry)
-        with self._decider.nominations.as_seen_by(entry.pod), self._state.allowance.limited(work):
+        with self._state.allowance.limited(work_for(entry)):
             try:
-                return self._new(round_).decide_about(entry.gang, tuple(entry.pods.values()))
+                return self.outcome(entry, round_)
             except UnfinishedError as error:
                 return Unfinished(error.rest, has_advanced=False)
+
+    def outcome(
+        self, entry: QueuedUnit, round_: Round
+    ) -> Flawed | Incomplete | NoRoom | Starting | None:
+        """The same, of a trial too. Raises UnfinishedError."""
+        assert entry.gang is not None
+        with self._decider.nominations.as_seen_by(entry.pod):
+            return self._new(round_).decide_about(entry.gang, tuple(entry.pods.values()))
 
     def start(self, round_: Round, entry: QueuedUnit, starting: Starting) -> list[Placement]:
         """The members go where they were found to fit: that counts from now on."""
@@ -98,7 +104,7 @@ class GangCycle:
             return
         shape = self.shape(entry, refused)
         depends = any(demand.shape.meets_others for demand in refused.demands)
-        if shape is None or depends:
+        if shape is None or depends or refused.scarce is not None:
             self._queue.sleep_alone(entry, now + AGAIN_S if depends else None)
             return
         interest = Wake.NODES

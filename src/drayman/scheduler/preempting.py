@@ -69,6 +69,8 @@ class Preemptor:
         pod = demand.pod
         former = self._nominations.get(pod.metadata.uid)
         if former is not None:
+            if former.is_asked_for:
+                return None
             if self._occupants.are_awaited(former, now):
                 return None
             self._nominations.withdraw(former.uid)

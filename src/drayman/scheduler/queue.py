@@ -14,7 +14,7 @@ Pods wait for a fixed time only after errors, with a back-off that doubles. Pure
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -109,6 +109,8 @@ class Queue:
         self._waiting: set[str] = set()  # for something of their own
         self._numbers = 0
         self._tickets = 0
+        self.unit_left: Callable[[str], None] = lambda _: None
+        """Called with the key of a unit that no longer waits."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -125,6 +127,10 @@ class Queue:
     def get(self, uid: str) -> QueuedUnit | None:
         """The unit that a pod is in."""
         return self._entries.get(self._unit_of.get(uid, uid))
+
+    def unit(self, key: str) -> QueuedUnit | None:
+        """The unit of a key."""
+        return self._entries.get(key)
 
     def add(self, pod: Pod, gang: GangKey | None = None) -> None:
         """Put a pod in line with its unit, or record its new version. A unit that changed is tried again at once."""
@@ -195,6 +201,7 @@ class Queue:
         sleepers = self._leave_shape(entry)
         if entry.gang is None:
             self._entries.pop(entry.key, None)
+            self.unit_left(entry.key)
         else:
             for uid in uids:
                 self._unit_of.pop(uid, None)
@@ -224,7 +231,7 @@ class Queue:
         """The pod was refused for a reason that does not apply to its copies. It is tried again when something happens, or at `until`."""
         self.sleep(entry, (_ALONE, entry.key), Wake.ANYTHING, hint)
         if until is not None:
-            self._set_alarm(entry, until)
+            self.wake_at(entry, until)
 
     def nap(self, entry: QueuedUnit, until: float) -> None:
         """The unit was tried a moment ago, in vain, and that took long: whatever has happened since, it is not tried again before then."""
@@ -233,7 +240,13 @@ class Queue:
             self.sleep_alone(entry, until, entry.hint)
             return
         self.sleep(entry, entry.shape, sleepers.interest, entry.hint)
-        self._set_alarm(entry, until)
+        self.wake_at(entry, until)
+
+    def wake_at(self, entry: QueuedUnit, until: float) -> None:
+        """A unit that sleeps is tried again at some time, even if nothing happens before."""
+        if entry.alarm is None or until < entry.alarm:
+            entry.alarm = until
+            heapq.heappush(self._alarms, (until, entry.key))
 
     def wait(self, entry: QueuedUnit) -> None:
         """The pod lacks something of its own, such as a claim. It is tried again when it changes, or by `wake_pods`."""
@@ -289,6 +302,15 @@ class Queue:
                 self._leave_shape(entry)
                 self._put_in_line(entry)
 
+    def reconsider(self, gang: GangKey) -> bool:
+        """A member of a gang has changed. If that waits for members, it is tried again; returns whether it is."""
+        entry = self._entries.get(_key_of(gang))
+        if entry is None or entry.key not in self._waiting:
+            return False
+        self._leave_shape(entry)
+        self._put_in_line(entry)
+        return True
+
     def is_idle(self, entry: QueuedUnit) -> bool:
         """Whether the pod waits for something to happen: it is neither in line nor being tried."""
         if entry.key in self._waiting:
@@ -321,16 +343,12 @@ class Queue:
         if entry.pods.keys() <= set(uids):
             entry.ticket = -1
             self._entries.pop(entry.key, None)
+            self.unit_left(entry.key)
             return
         for uid in uids:
             entry.pods.pop(uid, None)
         if entry.ticket < 0:
             self._put_in_line(entry)
-
-    def _set_alarm(self, entry: QueuedUnit, until: float) -> None:
-        if entry.alarm is None or until < entry.alarm:
-            entry.alarm = until
-            heapq.heappush(self._alarms, (until, entry.key))
 
     def _rings(self, due: float, uid: str) -> bool:
         """Whether an alarm is still wanted."""

@@ -59,6 +59,7 @@ _BESIDES: Final = (
     # From 1.36 on, changing an allocation or a reservation also requires this.
     Right("resource.k8s.io", "resourceclaims/binding", ("patch",)),
     Right("events.k8s.io", "events", ("create", "patch")),
+    Right("scheduling.k8s.io", "podgroups/status", ("patch",)),
 )
 
 

@@ -30,6 +30,7 @@ from drayman.inventory.features import Features
 from drayman.placement.claims import BINDING_TIMEOUT_S
 from drayman.placement.decision.outcomes import NoNode, Unfinished
 from drayman.placement.decision.placements import Placement
+from drayman.placement.gangs.gang import GangKey
 from drayman.placement.hints import Change
 from drayman.placement.nominations import Nominations
 from drayman.placement.placing import Placer
@@ -44,7 +45,9 @@ from drayman.scheduler.evicting import Evictor
 from drayman.scheduler.following import Follower
 from drayman.scheduler.foresight import Foresight
 from drayman.scheduler.freeing import Freeing
+from drayman.scheduler.gang_life import GangLife
 from drayman.scheduler.group_conditions import GroupConditions
+from drayman.scheduler.keeping import RoomKeeper
 from drayman.scheduler.losses import Losses
 from drayman.scheduler.making_room import MakingRoom
 from drayman.scheduler.occupants import Occupants
@@ -130,6 +133,7 @@ class Scheduler:
         self._tasks: set[asyncio.Task[None]] = set()
         self._aside: set[asyncio.Task[None]] = set()
         self._working_out = asyncio.Lock()
+        self._foreseeing: asyncio.Task[None] | None = None
         self._patient: set[str] = (
             set()
         )  # keys of gangs whose members may still be given claims here
@@ -154,6 +158,14 @@ class Scheduler:
         self._terms = Terms(self._recorder, self.state, self._options.names)
         self._reporter = Reporter(client, self._recorder, self._still_waits, wall_clock)
         self._group_conditions = GroupConditions(client, self.state.gangs, wall_clock)
+        self._gang_life = GangLife(
+            client,
+            self.state.gangs,
+            self._recorder,
+            self._options.names,
+            wall_clock,
+            self._tell_why_a_gang_waits,
+        )
         pods = informers.informer(PODS)
         self._losses = Losses(client, self.state, pods, self._recorder, self.tally, wall_clock)
         self._rivals = None if self._options.is_guarded else self._new_rivals(client)
@@ -212,6 +224,7 @@ class Scheduler:
             self._options.names,
             self._work.set,
             self._nominations,
+            RoomKeeper(self._nominations, self._wall_clock),
             self._turns,
         )
 
@@ -220,6 +233,7 @@ class Scheduler:
         if not self._is_following:
             self._is_following = True
             self._follower.follow(self.is_under_way)
+            self._gang_life.follow(self._handlers)
             self._terms.follow(self._handlers)
             self._handlers.add(RESOURCE_CLAIMS, self._losses.notice)
             if self._rivals is not None:
@@ -245,6 +259,7 @@ class Scheduler:
         reporting = asyncio.create_task(self._reporter.run(), name="scheduler reports")
         judging = asyncio.create_task(self._group_conditions.run(), name="conditions of groups")
         looking = asyncio.create_task(self._foresight.run(self._is_busy), name="scheduler looks")
+        self._gang_life.begin()
         try:
             await self._rounds()
         finally:
@@ -257,6 +272,7 @@ class Scheduler:
             await asyncio.gather(*ending, return_exceptions=True)
             await self._binder.stop()
             await self._losses.stop()
+            await self._gang_life.stop()
             await self._recorder.stop()
 
     def _is_busy(self) -> bool:
@@ -291,6 +307,8 @@ class Scheduler:
             self._refused(refused)
         for key, explain in decisions.stuck:
             self._group_conditions.stuck(key, explain)
+        if self._cycle.reserving.is_searching and self._foreseeing is None:
+            self._foreseeing = self._set_aside(self._foresee())
 
     def _refused(self, refused: Refused) -> None:
         if refused.keeps_turns:
@@ -344,17 +362,38 @@ class Scheduler:
             if decision.again:
                 self._hold_back(entry.key)
 
+    def _tell_why_a_gang_waits(self, key: GangKey) -> str:
+        """Says so, and has its pods and its group say so too."""
+        found = (self.queue.get(uid) for uid in self.state.gangs.waiting(key))
+        entry = next((each for each in found if each is not None), None)
+        if entry is None:
+            return f"{key} waits for pods that are not to be scheduled yet."
+        said = self._cycle.explain_gang(entry)
+        for pod in entry.pods.values():
+            self._reporter.refuse(pod, UNSCHEDULABLE, lambda: said)
+        self._group_conditions.stuck(key, lambda: said)
+        return said
+
     def _copies(self, refused: Refused) -> Iterator[tuple[Pod, Callable[[], str]]]:
         """The pods that sleep because a copy of them was refused, and how to explain the reason for each."""
         if refused.by_nodes is not None:
             alike = self.queue.alike(refused.entry)
             yield from refused.by_nodes.copies(entry.pod for entry in alike)
 
-    def _set_aside(self, work: Coroutine[None, None, None]) -> None:
+    def _set_aside(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """Begin work that other decisions need not wait for."""
         task = asyncio.create_task(work)
         self._aside.add(task)
         task.add_done_callback(self._aside.discard)
+        return task
+
+    async def _foresee(self) -> None:
+        """Find out when units that were refused can start. Those that this concerns are tried again."""
+        try:
+            await self._cycle.reserving.complete()
+        finally:
+            self._foreseeing = None
+            self._work.set()
 
     async def _work_out(self, entry: QueuedUnit, rest: Callable[[], object]) -> None:
         """Do what a decision needs and takes too long for the event loop, for one pod at a time."""

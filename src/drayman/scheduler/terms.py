@@ -1,4 +1,4 @@
-"""Reports what nodes and pods say about prices and spot that cannot be understood: once for each, in an event.
+"""Reports what cannot be understood of what nodes and pods say about prices, and pods and Jobs about run times: once for each, in an event.
 
 A label that makes no sense must not keep a node from work, nor an annotation a pod: both are used as if they said nothing, and the event
 says why it has no effect.
@@ -9,13 +9,16 @@ from __future__ import annotations
 from typing import Final
 
 from drayman.api.core import Node, Pod
+from drayman.api.jobs import Job
 from drayman.bounded import Bounded
 from drayman.cluster.event_buffer import Reference
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Handlers
 from drayman.cluster.recording import EventRecorder
-from drayman.cluster.resources import NODES, PODS
+from drayman.cluster.resources import JOBS, NODES, PODS
 from drayman.placement.prices import label_faults
+from drayman.placement.runs.declaring import RUNTIME
+from drayman.placement.runs.declaring import misstated as misstated_runtime
 from drayman.placement.schedulers import awaits_scheduler, scheduler_of
 from drayman.placement.spending import misstated
 from drayman.placement.state import ClusterState
@@ -23,6 +26,7 @@ from drayman.scheduler.following import DELETED
 
 NODE_REASON: Final = "InvalidNodePrice"
 POD_REASON: Final = "InvalidPodCost"
+RUNTIME_REASON: Final = "InvalidRuntime"
 _MOST_REPORTED: Final = 4096
 
 
@@ -38,6 +42,7 @@ class Terms:
     def follow(self, handlers: Handlers) -> None:
         handlers.add(NODES, self._node)
         handlers.add(PODS, self._pod)
+        handlers.add(JOBS, self._job)
 
     def _node(self, notice: Notice[Node]) -> None:
         node = notice.object
@@ -48,11 +53,22 @@ class Terms:
 
     def _pod(self, notice: Notice[Pod]) -> None:
         pod = notice.object
-        if notice.type == DELETED or not self._state.has_offers or pod.spec.node_name:
+        if notice.type == DELETED or pod.spec.node_name:
+            return
+        is_priced, annotations = self._state.has_offers, pod.metadata.annotations
+        if not is_priced and RUNTIME not in annotations:
             return
         if awaits_scheduler(pod) and scheduler_of(pod) in self._names:
-            for fault in misstated(pod):
+            for fault in misstated(pod) if is_priced else ():
                 self._report(Reference.to(PODS, pod), POD_REASON, fault)
+            for fault in misstated_runtime(annotations):
+                self._report(Reference.to(PODS, pod), RUNTIME_REASON, fault)
+
+    def _job(self, notice: Notice[Job]) -> None:
+        job = notice.object
+        if notice.type != DELETED:
+            for fault in misstated_runtime(job.metadata.annotations):
+                self._report(Reference.to(JOBS, job), RUNTIME_REASON, fault)
 
     def _report(self, regarding: Reference, reason: str, note: str) -> None:
         if (regarding.uid, note) not in self._reported:

@@ -368,6 +368,21 @@ FLAWS: dict[str, tuple[tuple[Any, ...], Pod, str]] = {
         ON_PLUGIN,
         "pod group ml/g, spec.scheduleTimeoutSeconds: -1 is less than 0",
     ),
+    "an amount below zero": (
+        (custom(PluginPodGroup, {"minResources": {"cpu": "-1"}}),),
+        ON_PLUGIN,
+        "pod group ml/g, spec.minResources[cpu]: -1 is less than 0",
+    ),
+    "a resource that no node can have": (
+        (custom(PluginPodGroup, {"minResources": {"gpus": "1"}}),),
+        ON_PLUGIN,
+        "pod group ml/g, spec.minResources[gpus]: is not a resource that nodes have",
+    ),
+    "a grace period that is no time": (
+        (group({"schedulingPolicy": GANG}, stated={"drayman.dev/gang-grace": "soon"}),),
+        pod(group="g"),
+        f"pod group ml/g, {OURS}gang-grace]: 'soon' is not a duration; write it like 30s, 1m30s or 500ms",
+    ),
     "both minima": (
         (custom(KaiPodGroup, {"minMember": 1, "minSubGroup": 1}),),
         kai_pod(),

@@ -109,15 +109,16 @@ class Stage(World):
         await self.create(TEMPLATE_VALUES, {"metadata": {"name": name}, "spec": spec})
 
     async def start_pod(self, name: str, *entries: JsonObject | str, **spec: Any) -> Pod:
-        """A pod. An entry that is a name stands for that claim; `requests` are those of its container."""
+        """A pod. An entry that is a name stands for that claim; `requests` are those of its container, `annotations` its own."""
         listed = [{"name": e, "resourceClaimName": e} if isinstance(e, str) else e for e in entries]
         uses = [{"name": entry["name"]} for entry in listed]
-        wanted = spec.pop("requests", {})
+        wanted, annotations = spec.pop("requests", {}), spec.pop("annotations", {})
         resources: JsonObject = {"claims": uses, "requests": wanted}
         resources["limits"] = {key: value for key, value in wanted.items() if "/" in key}
         container = {"name": "main", "image": "example.com/image:1", "resources": resources}
         made = {"containers": [container], "resourceClaims": listed, **spec}
-        await self.create(POD_VALUES, {"metadata": {"name": name}, "spec": made})
+        metadata = {"name": name, "annotations": annotations}
+        await self.create(POD_VALUES, {"metadata": metadata, "spec": made})
         return await self.until_pod(name, lambda _: True)
 
     async def allocate_by_hand(self, name: str, device: str, node: str, **fields: Json) -> None:

@@ -51,6 +51,7 @@ from drayman.scheduler.binding import _sharing
 from drayman.scheduler.cycle import Cycle, Refused
 from drayman.scheduler.following import Follower
 from drayman.scheduler.freeing import Freeing
+from drayman.scheduler.keeping import RoomKeeper
 from drayman.scheduler.occupants import Occupants
 from drayman.scheduler.preempting import Preemptor
 from drayman.scheduler.protection import Budgets
@@ -137,6 +138,7 @@ class Play:
             frozenset({"default-scheduler"}),
             lambda: None,
             self.nominations,
+            RoomKeeper(self.nominations, lambda: 0.0),
         )
         occupants = Occupants(handlers, self.state, self.nominations.expects_to_go)
         budgets = Budgets(self.watches.informer(DISRUPTION_BUDGETS).cache)

@@ -16,23 +16,10 @@ def _names_a_queue(group: Object) -> bool:
     return isinstance(spec, dict) and bool(spec.get("queue"))
 
 
-def _states_more_than_a_number(group: Object) -> bool:
-    spec = group.get("spec")
-    return isinstance(spec, dict) and bool(
-        spec.get("scheduleTimeoutSeconds") or spec.get("minResources")
-    )
-
-
 CUSTOM_ACTORS: Final[Mapping[str, Acting]] = {
     "podgroups.scheduling.x-k8s.io": by(
         Part.SCHEDULER,
-        effect=_STARTS_TOGETHER,
-        gap=Gap(
-            Part.SCHEDULER,
-            "only minMember counts: it waits without a time limit, for what its pods ask for",
-            concerns=_states_more_than_a_number,
-            case="with scheduleTimeoutSeconds or minResources",
-        ),
+        effect=f"{_STARTS_TOGETHER}; it is reported when it waits for longer than it may. Its status is not written",
     ),
     "podgroups.scheduling.run.ai": by(
         Part.SCHEDULER,

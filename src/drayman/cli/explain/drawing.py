@@ -128,6 +128,10 @@ def _grounds(explanation: Explanation, now: float, width: int) -> Iterator[Rende
         yield _nearest(explanation.nearest)
     if explanation.holders:
         yield section("who holds it", "", *holders(explanation, now))
+    if explanation.estimate is not None:
+        yield section(
+            "estimated start", "", prose(plain(explanation.estimate.sentence), indent=INDENT)
+        )
     if explanation.headline.reason.kind is not None and not explanation.parts:
         yield from _remedies(explanation, width)
     if explanation.alignment:

@@ -119,9 +119,12 @@ def broken(expression: str, room: int) -> str:
 
 def age(since: str, now: float) -> str:
     """How long ago, in the two largest units: `3h12m`. Empty where it is not known."""
-    if not since:
-        return ""
-    seconds = max(0, int(now - seconds_of(since)))
+    return span(now - seconds_of(since)) if since else ""
+
+
+def span(seconds: float) -> str:
+    """A time in the two largest units: `3h12m`."""
+    seconds = max(0, int(seconds))
     parts: list[str] = []
     for unit, size in _UNITS:
         amount, seconds = divmod(seconds, size)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from drayman.api.core import Pod
 from drayman.api.jobs import Job
 from drayman.api.meta import controller_of
-from drayman.api.times import parse_duration, seconds_of, timestamp_at
+from drayman.api.times import seconds_of, timestamp_at
 from drayman.explain.answer import Operation, Remedy
 from drayman.explain.remedies.case import Case, remedy
 from drayman.explain.remedies.commands import wait_command
@@ -18,10 +18,9 @@ from drayman.explain.remedies.linked_pods import LinkedPods
 from drayman.explain.remedies.rooms import Room
 from drayman.explain.remedies.trying import Fit
 from drayman.placement.nodes import NodeState
+from drayman.placement.runs.declaring import expected
 from drayman.reasons.wording import named
 
-RUN_FOR: Final = "drayman.dev/run-for"
-"""Annotation of a pod: how long its containers run."""
 _MOST_JOBS: Final = 8
 _FAR: Final = float("inf")
 
@@ -118,10 +117,5 @@ def _end(job: Job, pods: Sequence[Pod]) -> float:
 
 
 def _end_of_pod(pod: Pod) -> float:
-    begun, text = seconds_of(pod.status.start_time), pod.metadata.annotations.get(RUN_FOR)
-    if begun is None or text is None:
-        return _FAR
-    try:
-        return begun + parse_duration(text)
-    except ValueError:
-        return _FAR  # the simulated node cannot use the annotation either
+    begun, seconds = seconds_of(pod.status.start_time), expected(pod, None)
+    return _FAR if begun is None or seconds is None else begun + seconds

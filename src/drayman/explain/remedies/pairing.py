@@ -37,6 +37,7 @@ from drayman.explain.remedies.rooms import rooms
 from drayman.explain.remedies.selectors import without_conditions
 from drayman.explain.values import Mistake
 from drayman.placement.nodes import NodeState
+from drayman.reasons.wording import continued
 
 _Family = Callable[[Case], Iterator[Remedy]]
 
@@ -142,7 +143,7 @@ def _joined(change: Rephrasing, found: Remedy) -> Remedy:
     first, second = as_sentence(change.words), found.sentence
     return replace(
         found,
-        sentence=f"{first.removesuffix('.')}, and {second[:1].lower()}{second[1:]}",
+        sentence=f"{first.removesuffix('.')}, and {continued(second)}",
         operations=(*change.operations, *found.operations),
         commands=(*change.commands, *found.commands) if change.commands and found.commands else (),
     )

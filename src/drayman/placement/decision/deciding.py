@@ -167,6 +167,7 @@ class Round:
         placement = drafted(decider.state, demand, found, self.now, decider.suffix)
         decider.nominations.fulfil(placement.uid)
         placement = assume(decider.state, placement, found)
+        decider.state.runs.begin(placement.pod, placement.node, self.now)
         self.changed.update(claim.metadata.uid for claim in placement.claims)
         return placement
 

@@ -45,6 +45,7 @@ from drayman.placement.gangs.quorum import Shortfall, shortfall
 from drayman.placement.topologies import Topologies
 
 GroupObject = PodGroup | PluginPodGroup | KaiPodGroup
+GROUP_KINDS: Final[tuple[type[GroupObject], ...]] = (PodGroup, PluginPodGroup, KaiPodGroup)
 _SUCCEEDED: Final = "Succeeded"
 _MOST_READ: Final = 4096
 _NOBODY: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -249,6 +250,19 @@ class GangBook:
                 if member.is_staying:
                     counts[member.membership.subgroup] += 1
         return shortfall(gang, counts)
+
+    def running(self, gang: Gang) -> Counter[str]:
+        """How many members have a node, or have done their part, by subgroup."""
+        found: Counter[str] = Counter()
+        for members in (self.placed(gang.key), self.succeeded(gang.key)):
+            for member in members.values():
+                if member.is_staying:
+                    found[member.membership.subgroup] += 1
+        return found
+
+    def object_of(self, key: GangKey) -> GroupObject | None:
+        """The object of a gang, if it has one."""
+        return self._objects.get(key)
 
     # Claims of Kubernetes' own groups.
 

@@ -30,6 +30,7 @@ class Declaration(Struct, frozen=True, kw_only=True):
     least: int = 0
     most: int | None = None
     timeout_s: float | None = None
+    grace_s: float | None = None
     subgroup: str = ""
     parent: str = ""
     """Of the subgroup; what it wishes holds for all subgroups with this parent together."""
@@ -41,7 +42,7 @@ class Declaration(Struct, frozen=True, kw_only=True):
 
 Sources = Mapping[str, str]
 """The annotation that a member of `Declaration` comes from."""
-_OF_THE_GANG: Final = ("least", "most", "timeout_s")
+_OF_THE_GANG: Final = ("least", "most", "timeout_s", "grace_s")
 _OF_A_SUBGROUP: Final = ("parent", "topology", "wish", "slices")
 
 
@@ -72,6 +73,7 @@ def _gang(key: GangKey, declared: list[Declaration], sources: Sources) -> Gang:
         least=declared[0].least,
         most=declared[0].most,
         timeout_s=declared[0].timeout_s,
+        grace_s=declared[0].grace_s,
         subgroups=(*_parents(parts, sources), *map(_part, parts)),
         wish=own.wish,
         slices=own.slices,

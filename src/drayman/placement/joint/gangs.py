@@ -28,6 +28,7 @@ from drayman.placement.gangs.quorum import Shortfall, shortfall
 from drayman.placement.joint.members import Chosen, Ready, choices
 from drayman.placement.joint.places import Counted, Extent, Ground, Nearest, Places
 from drayman.placement.joint.seating import Seat, Seats
+from drayman.placement.joint.stated_needs import Scarce, scarce
 from drayman.placement.nodes import NodeState
 from drayman.placement.surroundings import Surroundings
 
@@ -65,6 +66,8 @@ class NoRoom(Struct, frozen=True, eq=False):
     """Whether others could start in their place, because not every member or subgroup has to."""
     is_joining: bool = False
     """Whether the gang has started, and these would come in addition."""
+    scarce: Scarce | None = None
+    """Set if no place was looked for, because the cluster has not enough of what the gang is said to need."""
 
 
 class Starting(Struct, frozen=True, eq=False):
@@ -122,7 +125,7 @@ class GangDecider:
                 ready.append(Ready(member, demand))
             else:
                 unready = unready or (member.pod, demand)
-        has = self._running(gang)
+        has = self._book.running(gang)
         lack = shortfall(gang, has + Counter(each.part for each in ready))
         if lack is not None:
             return Incomplete(gang, lack, unready or self._held_back(gang, candidates))
@@ -159,20 +162,15 @@ class GangDecider:
                 return member.pod, None
         return None
 
-    def _running(self, gang: Gang) -> Counter[str]:
-        """How many members have a node, or have done their part, by subgroup."""
-        found: Counter[str] = Counter()
-        for members in (self._book.placed(gang.key), self._book.succeeded(gang.key)):
-            for member in members.values():
-                if member.is_staying:
-                    found[member.membership.subgroup] += 1
-        return found
-
     def _starting(self, gang: Gang, ready: Sequence[Ready], has: Counter[str]) -> NoRoom | Starting:
         needed = len(ready)
         gave_up = False
         tried = 0
         fewest = Chosen(tuple(ready), {})
+        too_little = scarce(self._state, gang)
+        if too_little is not None:
+            demands = tuple(each.demand for each in ready)
+            return NoRoom(gang, demands, needed, gave_up, fewest, scarce=too_little)
         for chosen in islice(choices(gang, ready, has), MOST_CHOICES):
             tried += 1
             fewest = chosen

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Final
 
 from msgspec import Struct
@@ -26,6 +27,7 @@ from drayman.placement.gangs.gang import Gang, Slices, Wish
 from drayman.placement.joint.arranging import Arranger
 from drayman.placement.joint.members import Chosen, Ready
 from drayman.placement.joint.seating import Seat, Seating, Seats
+from drayman.placement.joint.slots import Slots, slots_of
 from drayman.placement.nodes import NodeState
 from drayman.placement.state import ClusterState
 from drayman.placement.surroundings import Surroundings
@@ -98,6 +100,7 @@ class Places:
             demand.needs.uid: kind for demand, kind in zip(demands, kind_of_each, strict=True)
         }
         self._pins = placed_members(ground.state, gang)
+        self._slots_of: dict[str, Slots] = {}  # by part
 
     def search(self) -> Seats | None:
         """Seats for the members, in the best place that has them."""
@@ -234,36 +237,47 @@ class Places:
         """The outermost slices of the members of a part, with those inside them."""
         if not slices:
             return
-        members = self._in_slices(part)
-        outermost = slices[0].size
-        for number in range(-(-len(members) // outermost)):
-            yield self._slice(
-                tree, slices, part, members, number * outermost, (number + 1) * outermost
-            )
+        slots = self._slots(tree, slices, part)
+        members = sorted(self._in_part(part), key=lambda each: slots[each.member.uid])
+        yield from self._sliced(tree, slices, part, members, slots)
 
-    def _slice(
+    def _sliced(
         self,
         tree: DomainTree,
         slices: Sequence[Slices],
         part: str,
         members: Sequence[Ready],
-        first: int,
-        last: int,
-    ) -> Part:
-        here, (outer, *inner) = members[first:last], slices
+        slots: Slots,
+    ) -> Iterator[Part]:
+        """The slices that these members are in, with those inside them."""
+        (outer, *inner) = slices
         required, preferred = _levels(tree, outer.wish)
-        within = (
-            tuple(
-                self._slice(tree, inner, part, members, start, min(start + inner[0].size, last))
-                for start in range(first, min(last, len(members)), inner[0].size)
+        for number, found in groupby(members, lambda each: slots[each.member.uid] // outer.size):
+            here = tuple(found)
+            first, last = number * outer.size, (number + 1) * outer.size
+            within = tuple(self._sliced(tree, inner, part, here, slots)) if inner else ()
+            pins = self._pinned(tree, lambda m, a=first, b=last: a <= slots.get(m.uid, -1) < b)  # type: ignore[misc]
+            yield Part(
+                _slice_name(part, outer.size, first),
+                self._need(here, len(here)),
+                required,
+                preferred,
+                within,
+                pinned=tuple(pins),
             )
-            if inner
-            else ()
-        )
-        name = _slice_name(part, outer.size, first)
-        return Part(name, self._need(here, len(here)), required, preferred, within)
 
-    def _in_slices(self, part: str) -> list[Ready]:
+    def _slots(self, tree: DomainTree, slices: Sequence[Slices], part: str) -> Slots:
+        """In which slices the members of a part are, those that run included."""
+        if part not in self._slots_of:
+            inside = {part, *_below(self._gang, part)}
+            pins = [m for m in self._pins if not part or m.membership.subgroup in inside]
+            running = [(m, leaf) for m in pins if (leaf := tree.leaf(m.node)) is not None]
+            levels = [_levels(tree, each.wish)[0] for each in slices]
+            newcomers = [each.member for each in self._in_part(part)]
+            self._slots_of[part] = slots_of(slices, levels, newcomers, running)
+        return self._slots_of[part]
+
+    def _in_part(self, part: str) -> list[Ready]:
         """The members of a part in the order of their ranks."""
         inside = {part, *_below(self._gang, part)}
         return [each for each in self._chosen.members if not part or each.part in inside]
@@ -287,7 +301,7 @@ class Places:
         homes = {(each.name, each.number): each.domain for each in candidate.assigned}
         allowed = set(candidate.nodes)
         groups: dict[tuple[Path | None, str], list[Ready]] = {}
-        for each, home in zip(self._chosen.members, self._homes(homes), strict=True):
+        for each, home in zip(self._chosen.members, self._homes(tree, homes), strict=True):
             groups.setdefault((home, each.part), []).append(each)
         # Parts that may go to the same nodes are placed together; those with the fewest nodes come first.
         crowds: dict[Path | None, list[Ready]] = {}
@@ -317,32 +331,27 @@ class Places:
                 seats += found
         return tuple(seats)
 
-    def _homes(self, homes: Mapping[tuple[str, int], Path]) -> Iterator[Path | None]:
+    def _homes(
+        self, tree: DomainTree, homes: Mapping[tuple[str, int], Path]
+    ) -> Iterator[Path | None]:
         """For each member, the domain of the innermost part that has one."""
-        gang = self._gang
-        orders: dict[str, dict[str, int]] = {}
         for each in self._chosen.members:
-            yield self._home(gang, each, homes, orders)
+            yield self._home(tree, each, homes)
 
     def _home(
-        self,
-        gang: Gang,
-        each: Ready,
-        homes: Mapping[tuple[str, int], Path],
-        orders: dict[str, dict[str, int]],
+        self, tree: DomainTree, each: Ready, homes: Mapping[tuple[str, int], Path]
     ) -> Path | None:
-        name = each.part
+        gang, name = self._gang, each.part
         while True:
             part = gang.subgroup(name)
+            # A member in no subgroup that the gang has is in the slices of the gang itself.
+            title = "" if part is None else name
             slices = gang.slices if part is None else part.slices
             if slices:
-                if name not in orders:
-                    sliced = self._in_slices(name)
-                    orders[name] = {m.member.uid: at for at, m in enumerate(sliced)}
-                at = orders[name][each.member.uid]
+                at = self._slots(tree, slices, title)[each.member.uid]
                 for inner in reversed(slices):
                     first = at - at % inner.size
-                    home = homes.get((_slice_name(name, inner.size, first), 0))
+                    home = homes.get((_slice_name(title, inner.size, first), 0))
                     if home is not None:
                         return home
             if part is None:

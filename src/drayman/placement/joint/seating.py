@@ -68,7 +68,7 @@ class Seating:
                 found = self._placer(demand).found_on(demand, node)
                 if found is None:
                     break
-                seat = Seat(demand, _taken_as_it_is(found))
+                seat = Seat(demand, taken_as_it_is(found))
                 self.take(seat)
                 seats.append(seat)
         return tuple(seats)
@@ -150,7 +150,7 @@ class Seating:
         return usage_verdict(needs, facts, node.usage, demand.delegated_on(facts)) is FITS
 
 
-def _taken_as_it_is(found: Found) -> Found:
+def taken_as_it_is(found: Found) -> Found:
     """The same, to be taken later in an equal state, though the ledger's clock has gone on."""
     plan = found.plan
     if plan is None:

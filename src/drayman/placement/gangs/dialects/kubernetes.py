@@ -9,7 +9,7 @@ from __future__ import annotations
 from drayman.api.core import Pod
 from drayman.api.pod_groups import PodGroup
 from drayman.api.times import seconds_of
-from drayman.placement.gangs import levels
+from drayman.placement.gangs import levels, time_limits
 from drayman.placement.gangs.gang import Dialect, Gang, GangKey, InvalidGangError, Membership, Wish
 from drayman.placement.gangs.ranks import rank_of
 from drayman.placement.gangs.statements import Statements, field_of
@@ -43,6 +43,8 @@ def gang_of(key: GangKey, group: PodGroup) -> Gang | None:
         least=0 if policy.gang is None else policy.gang.min_count,
         wish=wish,
         slices=slices,
+        timeout_s=time_limits.timeout_of(statements),
+        grace_s=time_limits.grace_of(statements),
         priority=spec.priority,
         goes_as_one=spec.disruption_mode == _AS_ONE,
         since=seconds_of(group.metadata.creation_timestamp),

@@ -11,22 +11,22 @@ from typing import Final
 
 from drayman.api.core import Pod
 from drayman.api.meta import OwnerReference
-from drayman.placement.gangs import levels
+from drayman.placement.gangs import levels, time_limits
 from drayman.placement.gangs.declaring import Declaration, combined
 from drayman.placement.gangs.gang import Dialect, Flaw, Gang, GangKey, InvalidGangError
 from drayman.placement.gangs.statements import Statements, field_of
 
 LEAST: Final = "drayman.dev/gang"
 NAME: Final = "drayman.dev/gang-name"
-TIMEOUT: Final = "drayman.dev/gang-timeout"
 STATING: Final = frozenset({LEAST, levels.REQUIRED, levels.PREFERRED, levels.SLICE_SIZE})
 """Annotations of a pod or its owner that make a gang. With levels alone, each pod starts when it can."""
-STATED: Final = STATING | {NAME, TIMEOUT, levels.SLICE_LEVEL}
+STATED: Final = STATING | time_limits.STATED | {NAME, levels.SLICE_LEVEL}
 _JOB_SET: Final = "jobset.sigs.k8s.io/jobset-name"
 _JOB_SET_UID: Final = "jobset.sigs.k8s.io/jobset-uid"
 _SOURCES: Final = {
     "least": LEAST,
-    "timeout_s": TIMEOUT,
+    "timeout_s": time_limits.TIMEOUT,
+    "grace_s": time_limits.GRACE,
     "wish": levels.REQUIRED,
     "slices": levels.SLICE_SIZE,
 }
@@ -54,7 +54,8 @@ def declared_by(statements: Statements) -> Declaration:
     """Raises InvalidGangError."""
     return Declaration(
         least=statements.count(LEAST) or 0,
-        timeout_s=statements.duration(TIMEOUT),
+        timeout_s=time_limits.timeout_of(statements),
+        grace_s=time_limits.grace_of(statements),
         wish=levels.wish_of(statements),
         slices=levels.slices_of(statements),
     )

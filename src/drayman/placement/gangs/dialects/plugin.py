@@ -5,16 +5,20 @@ It says nothing about where its pods go; annotations of `drayman.dev` on the gro
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from drayman.api.core import Pod
 from drayman.api.custom_groups import PluginPodGroup, PluginPodGroupSpec, spec_of
+from drayman.api.quantity import Quantity
 from drayman.api.times import seconds_of
-from drayman.placement.gangs import levels
+from drayman.placement.fit.requests import CPU, MEMORY, PODS, STORAGE, is_counted
+from drayman.placement.gangs import levels, time_limits
 from drayman.placement.gangs.gang import Dialect, Gang, GangKey, InvalidGangError, Membership
 from drayman.placement.gangs.ranks import rank_of
 from drayman.placement.gangs.statements import Statements
 
+_PLAIN: Final = frozenset({CPU, MEMORY, STORAGE, PODS})
 LABEL: Final = "scheduling.x-k8s.io/pod-group"
 
 
@@ -41,7 +45,18 @@ def gang_of(key: GangKey, group: PluginPodGroup) -> Gang:
         least=1 if spec.min_member is None else spec.min_member,
         wish=levels.wish_of(statements),
         slices=levels.slices_of(statements),
-        timeout_s=None if timeout is None else float(timeout),
-        least_resources=spec.min_resources or {},
+        timeout_s=time_limits.timeout_of(statements) if timeout is None else float(timeout),
+        grace_s=time_limits.grace_of(statements),
+        least_resources=_resources(spec.min_resources or {}),
         since=seconds_of(group.metadata.creation_timestamp),
     )
+
+
+def _resources(given: Mapping[str, Quantity]) -> Mapping[str, Quantity]:
+    for name, amount in given.items():
+        field = f"spec.minResources[{name}]"
+        if name not in _PLAIN and not is_counted(name):
+            raise InvalidGangError(field, "is not a resource that nodes have")
+        if amount.amount < 0:
+            raise InvalidGangError(field, f"{amount} is less than 0")
+    return given

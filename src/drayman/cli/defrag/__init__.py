@@ -1,0 +1,1 @@
+"""`drayman defrag`: moves that make room, proposed and carried out."""

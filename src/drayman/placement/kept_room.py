@@ -1,0 +1,95 @@
+"""Room that somebody asks the scheduler to keep for a pod that waits, until a given time.
+
+Whoever makes room for a pod, such as `drayman defrag`, must keep others from taking it before all of it is free. It says so in a condition
+of the pod: on which node, which devices, and until when. The scheduler then treats it like room that it has promised itself
+(`nominations`). The time is short, and is extended while the work goes on: if whoever asked is gone, so is the promise, soon.
+
+It is a condition because the right to write the status of pods is not given to everybody who may create some.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from drayman.api import codec
+from drayman.api.core import Pod
+from drayman.api.errors import DecodeError
+from drayman.api.resource import (
+    AllocationResult,
+    DeviceAllocationResult,
+    DeviceRequestAllocationResult,
+)
+from drayman.api.struct import ApiStruct, Json
+from drayman.api.times import timestamp_at
+from drayman.inventory.identity import DeviceId
+
+CONDITION: Final = "drayman.dev/RoomKept"
+_REQUEST: Final = "kept"
+
+
+class KeptDevice(ApiStruct):
+    driver: str
+    pool: str
+    device: str
+
+
+class KeptRoom(ApiStruct):
+    """What is kept for a pod."""
+
+    node: str
+    until: int
+    """In whole seconds since the epoch."""
+    devices: tuple[KeptDevice, ...] = ()
+
+    @classmethod
+    def of(cls, node: str, devices: tuple[DeviceId, ...], until: float) -> KeptRoom:
+        return cls(
+            node=node, until=int(until), devices=tuple(KeptDevice(**d._asdict()) for d in devices)
+        )
+
+    @property
+    def allocations(self) -> tuple[AllocationResult, ...]:
+        """The devices as if they had been given to a claim."""
+        if not self.devices:
+            return ()
+        results = tuple(
+            DeviceRequestAllocationResult(
+                request=_REQUEST, driver=each.driver, pool=each.pool, device=each.device
+            )
+            for each in self.devices
+        )
+        return (AllocationResult(devices=DeviceAllocationResult(results=results)),)
+
+
+def kept_room_of(pod: Pod) -> KeptRoom | None:
+    """What is to be kept for a pod, by its condition. A condition that cannot be read says nothing."""
+    for condition in pod.status.conditions:
+        if condition.type_ == CONDITION:
+            record = (condition.message or "").rpartition("\n")[2]
+            if condition.status != "True" or not record:
+                return None
+            try:
+                return codec.decode(KeptRoom, record.encode())
+            except DecodeError:
+                return None
+    return None
+
+
+def condition_of(kept: KeptRoom, now: float) -> dict[str, Json]:
+    """The condition that asks for it: a sentence, and in the last line all of it as JSON."""
+    number = len(kept.devices)
+    devices = f" and {number} of its devices are" if number else " is"
+    sentence = (
+        f"Room on node {kept.node}{devices} kept for the pod until {timestamp_at(kept.until)}."
+    )
+    return {
+        "type": CONDITION,
+        "status": "True",
+        "reason": "MakingRoom",
+        "message": f"{sentence}\n{codec.encode(kept).decode()}",
+        "lastTransitionTime": timestamp_at(now),
+    }
+
+
+def is_over(kept: KeptRoom, now: float) -> bool:
+    return kept.until <= now

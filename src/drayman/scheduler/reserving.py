@@ -1,0 +1,305 @@
+"""Room that is reserved for units in the queue, and what others may do meanwhile.
+
+The first few units that are refused for lack of room get a reservation, if it is known when enough pods will have ended (`placement.runs`).
+Where nothing is known about any pod, all of this costs one look. Finding a moment takes several decisions, so it is done in parts, and no
+more than a small share of the scheduler's time goes into it. Until it is found, nothing is held back.
+
+A reservation is made anew whenever its unit was tried again in vain: something has ended, or its moment has passed without that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Hashable
+from typing import Final
+
+from msgspec import Struct
+
+from drayman.cluster.breaks import STRETCH_S
+from drayman.inventory.allowance import UnfinishedError
+from drayman.placement.decision.deciding import Decider, Round
+from drayman.placement.decision.outcomes import Fitting, NoNode, NoPlacement, Unfinished
+from drayman.placement.decision.placements import Placement
+from drayman.placement.joint.gangs import NoRoom, Starting
+from drayman.placement.joint.seating import Seat, Seats, taken_as_it_is
+from drayman.placement.reservations import making
+from drayman.placement.reservations.making import Beside, Unit, binding, reserve, seats_beside
+from drayman.placement.reservations.reservation import Reservation
+from drayman.placement.runs.book import Departure
+from drayman.placement.wake import Wake
+from drayman.reasons.reserved import room_reserved
+from drayman.scheduler.gangs import GangCycle, work_for
+from drayman.scheduler.queue import Queue, QueuedUnit
+
+_log: Final = logging.getLogger(__name__)
+
+MOST: Final = 4
+"""How many units have a reservation at the same time: those that come first."""
+SHARE_OF_TIME: Final = 20
+"""No more than such a part of the scheduler's time goes into reservations."""
+LONGEST_REST_S: Final = 60.0
+LEAST_REST_S: Final = 0.05
+LONGEST_S: Final = 10.0
+"""The work that goes into one reservation. What takes longer is given up until the unit is tried again."""
+SAME_S: Final = 1.0
+"""A moment that moves by less stays the same for others."""
+
+
+class Held(Struct, frozen=True, eq=False):
+    """A unit fits, but only where room is reserved for one that comes before it."""
+
+    reservation: Reservation
+    shape: Hashable
+    """Equal for units that are held back alike."""
+    message: str
+
+
+class Reserving:
+    """The reservations of one scheduler."""
+
+    def __init__(
+        self,
+        decider: Decider,
+        gangs: GangCycle,
+        queue: Queue,
+        clock: Callable[[], float],
+        wall_clock: Callable[[], float],
+    ) -> None:
+        self._decider = decider
+        self._state = decider.state
+        self._gangs = gangs
+        self._queue = queue
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._standing: dict[str, Reservation] = {}  # by key of the unit
+        self._searches: dict[str, _Search] = {}
+        self._rests_until = 0.0
+        self._due_at = 0.0
+        queue.unit_left = self._left
+
+    @property
+    def standing(self) -> list[Reservation]:
+        """What is reserved, for those that come first at the beginning."""
+        return sorted(self._standing.values(), key=lambda each: each.rank)
+
+    @property
+    def is_any(self) -> bool:
+        """Whether anything is reserved. Nearly always not."""
+        return bool(self._standing)
+
+    @property
+    def is_searching(self) -> bool:
+        return bool(self._searches)
+
+    # What others may do.
+
+    def binding(self, entry: QueuedUnit) -> list[Reservation]:
+        """The reservations that a unit must not be in the way of if it starts now."""
+        return binding(self._state.runs, self.standing, _unit(entry), self._wall_clock())
+
+    def decide(
+        self, entry: QueuedUnit, round_: Round, reservations: list[Reservation], work: float
+    ) -> Placement | NoPlacement | Held:
+        """The decision about a pod that is on its own, beside what is reserved."""
+        with self._state.allowance.limited(work) as part:
+            try:
+                first = round_.consider(entry.pod)
+                if not isinstance(first, Fitting):
+                    return first
+                seats = seats_beside(
+                    self._state,
+                    reservations,
+                    (Seat(first.demand, first.found),),
+                    self._ways(entry, round_),
+                )
+            except UnfinishedError as error:
+                return Unfinished(error.rest, part.has_advanced)
+        if seats is None:
+            shape = (first.demand.key, self._run_time(entry))
+            return self._held(entry, reservations, shape)
+        return round_.place(seats[0].demand, seats[0].found)
+
+    def admit(
+        self,
+        entry: QueuedUnit,
+        round_: Round,
+        reservations: list[Reservation],
+        starting: Starting,
+    ) -> Starting | Held | Unfinished:
+        """A gang that could start, beside what is reserved."""
+        ways = self._ways(entry, round_)
+        try:
+            with self._state.allowance.limited(work_for(entry)):
+                seats = seats_beside(self._state, reservations, starting.seats, ways)
+        except UnfinishedError as error:
+            return Unfinished(error.rest, has_advanced=False)
+        if seats is None:
+            return self._held(entry, reservations, ("gang", entry.key))
+        return Starting(starting.gang, seats, starting.as_one)
+
+    def placed(self, placements: list[Placement]) -> None:
+        """Pods got their nodes. What they leave before a reservation begins will be there for that."""
+        now = self._wall_clock()
+        for placement in placements:
+            ending = self._state.runs.would_end(placement.pod, now)
+            if ending is None:
+                continue
+            departure = Departure(placement.pod, placement.node, ending)
+            for key, each in self._standing.items():
+                if ending.at <= each.at:
+                    self._standing[key] = each.with_departure(departure)
+
+    # Reservations.
+
+    def refused(self, entry: QueuedUnit, why: NoNode | NoRoom) -> None:
+        """There is no room for a unit: when will there be?"""
+        if not self._state.runs.tells_anything or not making.may_reserve(why):
+            return
+        if entry.key in self._searches or self._is_promised(entry):
+            return
+        if not self._is_among_the_first(entry):
+            return
+        if self._clock() < self._rests_until:
+            self._queue.wake_at(entry, self._rests_until)
+        else:
+            self._searches[entry.key] = _Search(entry, self._search(entry))
+
+    def advance(self, part_s: float) -> bool:
+        """Look for moments, for about so long. Returns whether there is more to do."""
+        begun = self._clock()
+        self._due_at = begun + part_s
+        for key, search in list(self._searches.items()):
+            found: Reservation | None = None
+            try:
+                next(search.steps)
+            except StopIteration as end:
+                found = end.value
+            except UnfinishedError:
+                pass  # it is tried again with its unit
+            except Exception:
+                # As in a round: a unit that the scheduler cannot handle must not hold up the others.
+                _log.exception("%s", search.entry)
+            else:
+                search.took += self._clock() - begun
+                if search.took < LONGEST_S:
+                    break
+            search.took += self._clock() - begun
+            del self._searches[key]
+            self._settle(search.entry, found, search.took)
+            if self._clock() >= self._due_at:
+                break
+        return self.is_searching
+
+    async def complete(self) -> None:
+        """Look for moments until all are found, with breaks for others."""
+        while self.advance(STRETCH_S):
+            await asyncio.sleep(0)
+
+    def _search(self, entry: QueuedUnit) -> making.Reserving:
+        now = self._wall_clock()
+        round_ = self._decider.round(now)
+        departures = self._state.runs.departures(now)
+        return (
+            yield from reserve(
+                self._state,
+                _unit(entry),
+                self.standing,
+                departures,
+                lambda: self._seats_soon(entry, round_),
+                lambda: self._clock() >= self._due_at,
+            )
+        )
+
+    def _settle(self, entry: QueuedUnit, found: Reservation | None, took: float) -> None:
+        now = self._clock()
+        rest = min(max(took * SHARE_OF_TIME, LEAST_REST_S), LONGEST_REST_S)
+        self._rests_until = now + rest
+        if self._queue.unit(entry.key) is not entry:
+            return
+        before = self._standing.pop(entry.key, None)
+        if self._is_promised(entry):
+            found = None
+        if found is not None:
+            self._standing[entry.key] = found
+            self._queue.wake_at(entry, now + max(found.at - self._wall_clock(), LEAST_REST_S))
+            for late in self.standing[MOST:]:
+                del self._standing[late.key]
+        if not _is_same(before, found):
+            self._queue.wake(Wake.RESERVATIONS)
+
+    def _left(self, key: str) -> None:
+        if not self._standing and not self._searches:
+            return
+        self._searches.pop(key, None)
+        if self._standing.pop(key, None) is not None:
+            self._queue.wake(Wake.RESERVATIONS)
+
+    # How units are asked about.
+
+    def _ways(self, entry: QueuedUnit, round_: Round) -> Beside:
+        return Beside(
+            lambda: self._seats(entry, round_),
+            lambda seat: round_.suppose(seat.demand, seat.found),
+            lambda reservation: self._still_fits(reservation, round_),
+        )
+
+    def _seats(self, entry: QueuedUnit, round_: Round) -> Seats | None:
+        """What a unit gets in the state as it is, of a trial too. Raises UnfinishedError."""
+        if entry.gang is None:
+            outcome = round_.consider(entry.pod)
+            if not isinstance(outcome, Fitting):
+                return None
+            return (Seat(outcome.demand, taken_as_it_is(outcome.found)),)
+        decided = self._gangs.outcome(entry, round_)
+        return decided.seats if isinstance(decided, Starting) else None
+
+    def _seats_soon(self, entry: QueuedUnit, round_: Round) -> Seats | None:
+        """The same, with no more work than a decision may take."""
+        with self._state.allowance.limited(work_for(entry)):
+            return self._seats(entry, round_)
+
+    def _still_fits(self, reservation: Reservation, round_: Round) -> bool:
+        entry = self._queue.unit(reservation.key)
+        return entry is None or self._seats(entry, round_) is not None
+
+    def _is_promised(self, entry: QueuedUnit) -> bool:
+        """Whether others were asked to go for it: then it has its room already."""
+        nominations = self._decider.nominations
+        return bool(nominations) and any(uid in nominations for uid in entry.pods)
+
+    def _is_among_the_first(self, entry: QueuedUnit) -> bool:
+        """Whether few enough units that come before it have a reservation, or are about to get one."""
+        ranks = {key: each.rank for key, each in self._standing.items()}
+        ranks |= {key: each.entry.rank for key, each in self._searches.items()}
+        return sum(rank < entry.rank for rank in ranks.values()) < MOST
+
+    def _run_time(self, entry: QueuedUnit) -> float | None:
+        return making.end_of(self._state.runs, entry.pods.values(), 0.0)
+
+    def _held(self, entry: QueuedUnit, reservations: list[Reservation], shape: Hashable) -> Held:
+        first = reservations[0]
+        end = making.end_of(self._state.runs, entry.pods.values(), self._wall_clock())
+        noun = "pod" if entry.gang is None else "gang"
+        return Held(first, ("held", shape), str(room_reserved(first, end, noun)))
+
+
+class _Search:
+    """A moment that is being looked for."""
+
+    __slots__ = ("entry", "steps", "took")
+
+    def __init__(self, entry: QueuedUnit, steps: making.Reserving) -> None:
+        self.entry = entry
+        self.steps = steps
+        self.took = 0.0
+
+
+def _unit(entry: QueuedUnit) -> Unit:
+    return Unit(entry.key, str(entry), entry.rank, tuple(entry.pods.values()))
+
+
+def _is_same(before: Reservation | None, after: Reservation | None) -> bool:
+    if before is None or after is None:
+        return before is after
+    return abs(before.at - after.at) < SAME_S and before.nodes == after.nodes

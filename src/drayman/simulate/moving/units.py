@@ -1,0 +1,175 @@
+"""What waits for room: pods on their own, and gangs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from drayman.allocator import Policy
+from drayman.api.core import Pod
+from drayman.api.pods import containers_of, is_active, priority_of
+from drayman.placement.decision.deciding import Decider
+from drayman.placement.decision.outcomes import Fitting, NoNode, NoPlacement
+from drayman.placement.demand import Demand
+from drayman.placement.domains.copies import CopyCounts
+from drayman.placement.domains.following import Domains
+from drayman.placement.gangs.gang import GangKey
+from drayman.placement.joint.gangs import Flawed, GangDecider, Incomplete, NoRoom, Starting
+from drayman.placement.joint.seating import Seat, Seats
+from drayman.placement.nodes import NodeState
+from drayman.placement.world import World
+from drayman.reasons.gangs import GangReasons
+from drayman.reasons.headline import Headlines
+from drayman.reasons.reason import Headline, Reason
+from drayman.reasons.waiting import before_nodes, held_by_itself
+
+_MOST_HOMES: Final = 16
+"""Places in which it is tried to make room for a gang."""
+
+
+class Unit(Struct, frozen=True, eq=False):
+    """Pods that wait, and that are decided about together."""
+
+    pods: tuple[Pod, ...]
+    gang: GangKey | None = None
+
+    @property
+    def name(self) -> str:
+        if self.gang is not None:
+            return str(self.gang)
+        metadata = self.pods[0].metadata
+        return f"pod {metadata.namespace}/{metadata.name}"
+
+    @property
+    def first(self) -> Pod:
+        return self.pods[0]
+
+
+class Refused(Struct, frozen=True, eq=False):
+    """A unit for which there is no room."""
+
+    demands: tuple[Demand, ...]
+    """Of the pods that have to start together."""
+    homes: tuple[tuple[NodeState, ...], ...]
+    """The nodes of each place in which they could be."""
+    gave_up: bool
+    outcome: NoNode | NoRoom
+
+
+class Otherwise(Struct, frozen=True, eq=False):
+    """A unit that waits for something other than room, so that no move helps it."""
+
+    outcome: NoPlacement | Flawed | Incomplete | None
+
+
+class Deciding:
+    """The decisions about pods and gangs of a world, and about those that come in place of others."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.state = world.state
+        self.round = Decider(world.state).round(world.now)
+        self._gangs = GangDecider(
+            self.round, Domains(self.state), CopyCounts(self.state), Policy.BEST
+        )
+        self._headlines = Headlines(self.state)
+        self._reasons = GangReasons(self.state)
+
+    def decide(self, unit: Unit) -> Seats | Refused | Otherwise:
+        """What becomes of a unit, in the state as it is."""
+        if held_by_itself(unit.first) is not None:
+            return Otherwise(None)
+        if unit.gang is None:
+            return self._about_pod(unit.first)
+        outcome = self._gangs.decide_about(unit.gang, unit.pods)
+        if isinstance(outcome, Starting):
+            return outcome.seats
+        if not isinstance(outcome, NoRoom):
+            return Otherwise(outcome)
+        demands = tuple(each.demand for each in outcome.fewest.members)
+        homes = self._gangs.homes(outcome)[:_MOST_HOMES]
+        return Refused(demands[: max(outcome.needed, 1)], homes, outcome.gave_up, outcome)
+
+    def seats(self, pods: Sequence[Pod], gang: GangKey | None) -> Seats | None:
+        """Seats for all of these pods, which wait; None if there are none."""
+        found = self.decide(Unit(tuple(pods), gang))
+        return found if isinstance(found, tuple) and len(found) == len(pods) else None
+
+    def take(self, seats: Seats) -> None:
+        """In a trial: the pods are there."""
+        for seat in seats:
+            self.round.suppose(seat.demand, seat.found)
+
+    def why(self, outcome: NoPlacement | NoRoom | Flawed | Incomplete | None, pod: Pod) -> Headline:
+        """Why a pod, or its gang, waits about which this was decided."""
+        match outcome:
+            case None:
+                text = "There is nothing to decide about it."
+                return held_by_itself(pod) or Headline.of(Reason.NO_PODS, text)
+            case NoNode(demand, not_found):
+                return self._headlines.of(demand, not_found)
+            case NoRoom() | Flawed() | Incomplete():
+                return self._reasons.of(self.round, self._gangs, outcome).headline
+            case _:
+                found = before_nodes(self._world, outcome, pod)
+                return found or Headline.of(Reason.SEARCH_LIMIT, "It could not be decided about.")
+
+    def _about_pod(self, pod: Pod) -> Seats | Refused | Otherwise:
+        outcome = self.round.consider(pod)
+        match outcome:
+            case Fitting(demand, found):
+                return (Seat(demand, found),)
+            case NoNode(demand, not_found):
+                everywhere = tuple(self.state.nodes.values())
+                return Refused((demand,), (everywhere,), not_found.retry, outcome)
+            case _:
+                return Otherwise(outcome)
+
+
+def waiting_units(world: World, pods: Iterable[Pod] | None = None) -> list[Unit]:
+    """What waits in a cluster, the most important first, then the oldest; or only what these pods are in.
+
+    Unless pods are given, only those count that ask for devices.
+    """
+    waiting = [p for p in world.objects.pods if _waits(p)]
+    of_gangs: dict[GangKey, list[Pod]] = {}
+    for pod in waiting:
+        key = gang_of(world, pod)
+        if key is not None:
+            of_gangs.setdefault(key, []).append(pod)
+    wanted = [p for p in waiting if _asks_for_devices(p)] if pods is None else pods
+    found: dict[object, Unit] = {}
+    for pod in wanted:
+        key = gang_of(world, pod)
+        if key is None:
+            found[pod.metadata.uid] = Unit((pod,))
+        elif key not in found:
+            members = of_gangs.get(key) or [pod]
+            found[key] = Unit(tuple(sorted(members, key=_rank)), key)
+    return sorted(found.values(), key=lambda unit: _rank(unit.first))
+
+
+def _waits(pod: Pod) -> bool:
+    return not pod.spec.node_name and is_active(pod) and held_by_itself(pod) is None
+
+
+def _asks_for_devices(pod: Pod) -> bool:
+    """By a claim, or as an extended resource."""
+    if pod.spec.resource_claims:
+        return True
+    return any("/" in name for c in containers_of(pod) for name in c.resources.requests)
+
+
+def gang_of(world: World, pod: Pod) -> GangKey | None:
+    """The gang with which a pod is decided about, also if there is no telling what it is."""
+    gangs = world.state.gangs
+    key = gangs.key_of(pod)
+    return None if key is None or gangs.gang(key) is None else key
+
+
+def _rank(pod: Pod) -> tuple[int, str, str, str]:
+    metadata = pod.metadata
+    created = metadata.creation_timestamp or ""
+    return -priority_of(pod), created, metadata.namespace, metadata.name

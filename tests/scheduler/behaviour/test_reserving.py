@@ -1,0 +1,85 @@
+"""Reservations on a whole cluster: who runs ahead of a gang that waits, who does not, and what they are told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scheduler.behaviour.conftest import Cluster
+from scheduler.behaviour.stage import POD_VALUES, Stage, from_template
+
+RUNTIME = "drayman.dev/runtime"
+
+
+async def prepare(stage: Stage) -> None:
+    """Two nodes with one device each, of which a pod that runs for an hour has one."""
+    await stage.device_class()
+    await stage.make_template("t")
+    await stage.node("node-a", "gpu-0")
+    await stage.node("node-b", "gpu-0")
+    await run(stage, "first", "1h")
+    await stage.bound("first")
+
+
+async def run(stage: Stage, name: str, runtime: str = "", **stated: str) -> None:
+    annotations = {**stated, **({RUNTIME: runtime} if runtime else {})}
+    await stage.start_pod(name, from_template(), annotations=annotations)
+
+
+async def start_gang(stage: Stage) -> None:
+    for name in ("g-0", "g-1"):
+        stated: Any = {"drayman.dev/gang": "2", "drayman.dev/gang-name": "g"}
+        await run(stage, name, "", **stated)
+    await stage.refused("g-0", "GangTooLarge")
+
+
+async def test_only_what_ends_in_time_runs_ahead_of_a_gang(cluster: Cluster) -> None:
+    """A pod of unknown length waits and is told for whom; one that declares to be short gets the free device."""
+    async with cluster() as stage:
+        await prepare(stage)
+        await start_gang(stage)
+        await run(stage, "long", "3h")
+        await run(stage, "endless")
+        await stage.refused(
+            "long", "RoomReserved (held): There is room, but it is reserved for gang"
+        )
+        await stage.refused("endless", "it is not known how long the pod runs")
+        await run(stage, "short", "10m")
+        await stage.bound("short")
+
+
+async def test_what_was_held_back_runs_when_the_gang_is_gone(cluster: Cluster) -> None:
+    """A reservation ends with its gang, and those that it held back are tried again at once."""
+    async with cluster() as stage:
+        await prepare(stage)
+        await start_gang(stage)
+        await run(stage, "long", "3h")
+        await stage.refused("long", "RoomReserved")
+        for name in ("g-0", "g-1"):
+            await stage.delete(POD_VALUES, name)
+        await stage.bound("long")
+
+
+async def test_nothing_is_held_back_while_no_run_time_is_known(cluster: Cluster) -> None:
+    """Without run times a small pod takes what is free, as in Kubernetes, though a gang waits."""
+    async with cluster() as stage:
+        await stage.device_class()
+        await stage.make_template("t")
+        await stage.node("node-a", "gpu-0")
+        await stage.node("node-b", "gpu-0")
+        await run(stage, "first")
+        await stage.bound("first")
+        await start_gang(stage)
+        await run(stage, "small")
+        await stage.bound("small")
+
+
+async def test_a_run_time_that_makes_no_sense_is_reported(cluster: Cluster) -> None:
+    """An event names the annotation and its value, and the pod is placed all the same."""
+    async with cluster() as stage:
+        await stage.device_class()
+        await stage.make_template("t")
+        await stage.node("node-a", "gpu-0")
+        await run(stage, "p", "soon")
+        await stage.bound("p")
+        event = await stage.event("p", "InvalidRuntime")
+        assert "annotation drayman.dev/runtime: 'soon' is not a duration" in str(event["note"])
