@@ -34,11 +34,8 @@ COMMANDS: Final = {
     "explain": "drayman.cli.explain.command:explain",
     "plan": "drayman.cli.plan:plan",
     "capacity": "drayman.cli.capacity:capacity",
-<<<<<<< HEAD
     "simulate": "drayman.cli.simulate.command:simulate",
-=======
     "defrag": "drayman.cli.defrag.command:defrag",
->>>>>>> main
     "map": "drayman.cli.map.command:map_",
     "top": "drayman.cli.top.command:top",
     "snapshot": "drayman.cli.snapshot:snapshot",
