@@ -21,7 +21,7 @@ from drayman.simulate.trace.tables import WHOLE, TaskKind, Times, Trace
 
 Advance = Callable[[float], None]
 """Told how far a replay is, from 0 to 1."""
-_POINTS: Final = 26
+_POINTS: Final = 13
 _HOUR: Final = 3_600
 
 
