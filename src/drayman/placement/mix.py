@@ -77,6 +77,11 @@ class Mix:
             usable = view.taints[0].tolerated(())
         return outlook.loss(room, (pod.cpu, pod.memory), part, usable, taken)
 
+    def mean(self, loss: Loss) -> int:
+        """What a pod of the mix loses on average, in thousandths of a device."""
+        pods = sum(count for _, count in self.kinds)
+        return loss.worth * 1000 // (DEVICE * pods) if pods else 0
+
     def _outlook(self, hardware: NodeHardware, find_class: FindClass) -> Outlook:
         """Nodes that look the same to the pods of the mix share what is known."""
         if hardware.is_vast or not hardware.records:

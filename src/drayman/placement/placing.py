@@ -85,6 +85,8 @@ class NodeStanding(Struct, frozen=True):
     """How much room would be left, and how evenly. Higher is better."""
     loss: Loss
     """What later pods would lose on the node."""
+    lost: int
+    """The same for the mean of them, in thousandths of a device."""
     key: Key
     """All of this but the wishes, and the price where that matters, in order. Lower is better."""
 
@@ -144,17 +146,22 @@ class Placer:
         if self._weighs_wishes(checks):
             wishes = self._wishes(checks, fitting)
         found = [
-            NodeStanding(
-                node,
-                wish,
-                answer.quality,
-                balance(demand.needs, node.facts, node.usage),
-                self._loss(demand, node, answer),
-                self._rank(demand, node, answer),
-            )
+            self._standing(demand, node, answer, wish)
             for (node, answer), wish in zip(fitting, wishes, strict=True)
         ]
         return sorted(found, key=lambda s: (-s.wishes, s.key, s.node.index))
+
+    def _standing(self, demand: Demand, node: NodeState, answer: Answer, wish: int) -> NodeStanding:
+        loss = self._loss(demand, node, answer)
+        return NodeStanding(
+            node,
+            wish,
+            answer.quality,
+            balance(demand.needs, node.facts, node.usage),
+            loss,
+            self._state.mix.mean(loss),
+            self._rank(demand, node, answer),
+        )
 
     def refusals(self, demand: Demand) -> Mapping[str, Verdict]:
         """The verdict of each node that does not serve the pod. For explanations; valid until the next question."""
