@@ -16,11 +16,11 @@ from drayman.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from drayman.inventory.features import Features
 from drayman.placement.demand import Demand, Demands
 from drayman.placement.nodes import NodeState
+from drayman.placement.parties import Occupant, Party
 from drayman.placement.placing import Found, Placer
 from drayman.placement.preemption import (
     Changed,
     Fits,
-    Occupant,
     Preemption,
     Victims,
     VictimSearch,
@@ -40,7 +40,7 @@ class Crowd:
     def __init__(self, nodes: int = 1) -> None:
         self.state = ClusterState(Features(), lambda _: None)
         self.state.set_class(convert(DeviceClass, device_class("gpu")))
-        self.occupants: dict[str, list[Occupant]] = {}
+        self.occupants: dict[str, list[Party]] = {}
         self.protected: set[str] = set()
         self.unused: list[ResourceClaim] = []
         for number in range(nodes):
@@ -75,7 +75,7 @@ class Crowd:
             self.state.set_claim(claim)
             claims = (claim,)
         self.state.set_placed_pod(pod)
-        self.occupants[node].append(Occupant(pod, claims, leaving))
+        self.occupants[node].append(Party.alone(Occupant(pod, claims, node), is_leaving=leaving))
 
     def share(self, claim: str, device: int, *pods: str, node: str = "n0") -> None:
         """Pods without priority that use one claim together."""
@@ -87,7 +87,7 @@ class Crowd:
         for name in pods:
             pod = make_pod(name, 0, 0, node)
             self.state.set_placed_pod(pod)
-            self.occupants[node].append(Occupant(pod, (made,)))
+            self.occupants[node].append(Party.alone(Occupant(pod, (made,), node)))
 
     def victims(self, priority: int, *, cpu: int = 0, devices: int = 0) -> Victims | None:
         """Who goes for a pod of this priority."""
@@ -283,7 +283,7 @@ def test_devices_of_a_claim_that_nobody_uses_any_more_are_about_to_be_free() -> 
     crowd = Crowd()
     for number in range(DEVICES):
         crowd.add(f"holder-{number}", 0, device=number)
-    gone = crowd.occupants["n0"].pop(0)
+    (gone,) = crowd.occupants["n0"].pop(0).members
     crowd.state.remove_pod(gone.pod.metadata.uid)
     assert names(crowd.victims(9, devices=1)) == ["holder-2"]
     crowd.unused = list(gone.claims)
@@ -333,10 +333,10 @@ def test_victims_resolve_what_pods_say_of_each_other(rule: str) -> None:
     crowd.state.set_node(convert(Node, full))
     other = social_pod("other", 0, rule, "n0")
     crowd.state.set_placed_pod(other)
-    crowd.occupants["n0"].append(Occupant(other, ()))
+    crowd.occupants["n0"].append(Party.alone(Occupant(other)))
     bystander = make_pod("bystander", 0, 1, "n0")
     crowd.state.set_placed_pod(bystander)
-    crowd.occupants["n0"].append(Occupant(bystander, ()))
+    crowd.occupants["n0"].append(Party.alone(Occupant(bystander)))
     wanted = Demands(crowd.state, 600.0).of(social_pod("new", 9, rule), (), 0.0)
     found = found_by(crowd.search.victims(9, [crowd.state.nodes["n0"]], crowd.fits_for(wanted)))
     assert names(found) == ["other"]
@@ -393,12 +393,12 @@ def test_thinking_changes_nothing_and_no_victim_is_spare(
         return
     fits = crowd.fits(cpu, devices)
     node = crowd.state.nodes[found.node]
-    gone = [o for o in crowd.occupants[found.node] if o.pod in found.pods]
+    gone = [p for p in crowd.occupants[found.node] if p.pods[0] in found.pods]
     assert all(o.priority < priority for o in gone)
-    for occupant in (o for o in crowd.occupants[found.node] if o.is_leaving or o in gone):
-        _remove(crowd, occupant)
+    for party in (p for p in crowd.occupants[found.node] if p.is_leaving or p in gone):
+        _remove(crowd, party.members[0])
     assert fits(node) is not None
-    for occupant in gone:
+    for (occupant,) in (party.members for party in gone):
         _put_back(crowd, occupant)
         assert fits(node) is None, f"{occupant.pod.metadata.name} need not go"
         _remove(crowd, occupant)

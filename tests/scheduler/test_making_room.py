@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -11,8 +10,6 @@ import pytest
 
 from drayman.api.codec import convert
 from drayman.api.core import Pod
-from drayman.placement.decision.outcomes import NoNode
-from drayman.placement.placing import NotFound
 from drayman.scheduler.making_room import LONGEST_S, MOST_SEARCHES, MakingRoom
 from drayman.scheduler.preempting import Deciding, Preempted
 from drayman.scheduler.queue import QueuedUnit
@@ -40,26 +37,25 @@ class Searches:
         self.done: list[str] = []
         """Whose part was done, in order."""
         self.room = MakingRoom(
-            self,  # type: ignore[arg-type]
             Clock(),
             lambda entry: entry.key in self.waiting,
             lambda entry, _: self.decided.append(entry.key),
             lambda entry: self.put_off.append(entry.key),
         )
 
-    def decide(self, demand: Any, _: NotFound, __: float, is_due: Callable[[], bool]) -> Deciding:
+    def search(self, uid: str) -> Deciding:
         for _part in range(self.parts):
-            self.done.append(demand)
-            assert is_due()
+            self.done.append(uid)
+            assert self.room.is_due()
             yield
         if self.parts < 0:
             raise RuntimeError("it went wrong")
-        return Preempted(convert(Pod, {"metadata": {"uid": demand}}), None)
+        return Preempted((convert(Pod, {"metadata": {"uid": uid}}),))
 
     def begin(self, uid: str) -> Any:
         self.waiting.add(uid)
         entry = QueuedUnit.of(convert(Pod, {"metadata": {"name": uid, "uid": uid}}), 0)
-        return self.room.begin(entry, NoNode(uid, NotFound({})), 0.0)  # type: ignore[arg-type]
+        return self.room.begin(entry, self.search(uid))
 
 
 def test_a_short_search_is_done_at_once() -> None:

@@ -3,20 +3,24 @@
 A pod that preempts others gets its room only when they are gone, which may take a while. Until then the room is promised to it: what it
 needs of the node counts as used, and the devices that it will get count as held, even if others still have them. More important pods may
 take the room anyway; for them, and for the pod itself, the promise does not count during the search for a node.
+
+What is promised to the members of a gang is promised to the gang: it is out of nobody's reach within the gang, and is taken back as one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from drayman.api.core import Pod
 from drayman.api.pods import priority_of
 from drayman.api.resource import AllocationResult, ResourceClaim
 from drayman.placement.fit import PodNeeds
 from drayman.placement.gangs.gang import GangKey
+from drayman.placement.placing import Found
 from drayman.placement.preemption import Victims
 from drayman.placement.state import ClusterState
 
@@ -36,6 +40,8 @@ class Nomination(Struct, frozen=True, eq=False):
     """The gang to which it is promised."""
     is_asked_for: bool = False
     """Whether somebody else makes the room, and says how long it is to be kept (`kept_room`)."""
+    importance: int | None = None
+    """That of the gang; None: that of the pod."""
 
     @property
     def uid(self) -> str:
@@ -43,7 +49,7 @@ class Nomination(Struct, frozen=True, eq=False):
 
     @property
     def priority(self) -> int:
-        return priority_of(self.pod)
+        return priority_of(self.pod) if self.importance is None else self.importance
 
 
 class Nominations:
@@ -52,7 +58,9 @@ class Nominations:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._by_uid: dict[str, Nomination] = {}
+        self._of_gangs: dict[GangKey, dict[str, None]] = {}  # uids of members
         self._departing: set[str] | None = None  # uids of pods that others wait for, once asked for
+        self._freed: dict[str, list[Nomination]] | None = None  # by uid of the claim
         self._aside: set[str] = set()  # promises that do not count at the moment
         # What was promised before to pods whose node is not yet written.
         self._fulfilled: dict[str, Nomination] = {}
@@ -72,18 +80,58 @@ class Nominations:
     def promise(self, pod: Pod, needs: PodNeeds, victims: Victims) -> Nomination:
         """Keep for a pod what it gets when others are gone, in place of what was kept for it before."""
         self.withdraw(pod.metadata.uid)
-        plan = victims.found.plan
-        devices = () if plan is None else tuple(item.allocation for item in plan.claims)
-        nomination = Nomination(
-            pod,
-            victims.node,
-            needs.plus(self._state.mapped_devices.requests_of(devices)),
-            devices,
-            (*victims.leaving, *victims.pods),
-            victims.freed,
+        nomination = replace(
+            self._nomination(pod, needs, victims.found),
+            departing=(*victims.leaving, *victims.pods),
+            freed=victims.freed,
         )
         self._keep(nomination)
         return nomination
+
+    def promise_gang(
+        self,
+        gang: GangKey,
+        importance: int,
+        seats: Sequence[tuple[PodNeeds, Pod, Found]],
+        departing: tuple[Pod, ...],
+        freed: tuple[ResourceClaim, ...],
+    ) -> tuple[Nomination, ...]:
+        """Keep for members of a gang what they get when others are gone, in place of what was kept for it before."""
+        self.withdraw_gang(gang)
+        made = []
+        for needs, pod, found in seats:
+            self.withdraw(pod.metadata.uid)
+            nomination = replace(
+                self._nomination(pod, needs, found),
+                departing=departing,
+                freed=freed,
+                gang=gang,
+                importance=importance,
+            )
+            self._keep(nomination)
+            made.append(nomination)
+        return tuple(made)
+
+    def _nomination(self, pod: Pod, needs: PodNeeds, found: Found) -> Nomination:
+        devices = () if found.plan is None else tuple(item.allocation for item in found.plan.claims)
+        taken = needs.plus(self._state.mapped_devices.requests_of(devices))
+        return Nomination(pod, found.node.facts.name, taken, devices)
+
+    def of_gang(self, gang: GangKey) -> Nomination | None:
+        """One of the promises to a gang that has preempted others. All that were made together wait for the same."""
+        for uid in self._of_gangs.get(gang, ()):
+            return self._by_uid[uid]
+        return None
+
+    def withdraw_gang(self, gang: GangKey) -> tuple[Pod, ...]:
+        """Nothing is kept for any member of a gang any more. Returns those for which something was."""
+        pods = tuple(self._by_uid[uid].pod for uid in self._of_gangs.get(gang, ()))
+        for pod in pods:
+            self._fulfilled.pop(pod.metadata.uid, None)
+            self._end(pod.metadata.uid)
+        if pods:
+            self._state.room_is_free()
+        return pods
 
     def keep(self, pod: Pod, node: str, devices: tuple[AllocationResult, ...]) -> None:
         """Keep room for a pod that somebody else makes, in place of what was kept for it before."""
@@ -111,17 +159,25 @@ class Nominations:
         """The pod did not get its node after all: the room there is kept while it tries again."""
         former = self._fulfilled.pop(uid, None)
         if former is not None:
-            self._keep(Nomination(former.pod, node, needs, devices))
+            self._keep(
+                replace(former, node=node, needs=needs, devices=devices, departing=(), freed=())
+            )
 
     def _keep(self, nomination: Nomination) -> None:
         self._by_uid[nomination.uid] = nomination
-        self._departing = None
+        if nomination.gang is not None and not nomination.is_asked_for:
+            self._of_gangs.setdefault(nomination.gang, {})[nomination.uid] = None
+        self._departing = self._freed = None
         self._count(nomination)
 
     def _end(self, uid: str) -> Nomination | None:
         nomination = self._by_uid.pop(uid, None)
         if nomination is not None:
-            self._departing = None
+            self._departing = self._freed = None
+            members = {} if nomination.gang is None else self._of_gangs.get(nomination.gang, {})
+            members.pop(uid, None)
+            if nomination.gang is not None and not members:
+                self._of_gangs.pop(nomination.gang, None)
             if uid in self._aside:
                 self._aside.discard(uid)
             else:
@@ -131,36 +187,44 @@ class Nominations:
     def expects_to_go(self, uid: str) -> bool:
         """Whether another pod waits for this pod to go."""
         if self._departing is None:
-            self._departing = {
-                pod.metadata.uid
-                for nomination in self._by_uid.values()
-                for pod in nomination.departing
-            }
+            # Members of a gang wait for the same pods.
+            departing = {id(each.departing): each.departing for each in self._by_uid.values()}
+            self._departing = {pod.metadata.uid for pods in departing.values() for pod in pods}
         return uid in self._departing
 
     def keeps(self, claim: ResourceClaim, pod: Pod) -> Nomination | None:
         """The promise for which a claim is about to give back its devices, so that this pod may not begin to use it."""
-        for nomination in self._by_uid.values():
-            if nomination.uid in self._aside:
-                continue
-            if nomination.uid == pod.metadata.uid or nomination.priority < priority_of(pod):
-                continue
-            if any(each.metadata.uid == claim.metadata.uid for each in nomination.freed):
-                return nomination
-        return None
+        if self._freed is None:
+            self._freed = {}
+            first: dict[int, Nomination] = {}  # members of a gang wait for the same claims
+            for nomination in self._by_uid.values():
+                first.setdefault(id(nomination.freed), nomination)
+            for nomination in first.values():
+                for freed in nomination.freed:
+                    self._freed.setdefault(freed.metadata.uid, []).append(nomination)
+        found = self._freed.get(claim.metadata.uid)
+        if not found:
+            return None
+        is_open = self._openness(pod)
+        return next((n for n in found if n.uid not in self._aside and not is_open(n)), None)
 
     def as_seen_by(self, pod: Pod) -> AbstractContextManager[None]:
         """During a search for a node, only what is kept for other pods that are not less important is out of reach."""
-        priority, gang = priority_of(pod), self._state.gangs.key_of(pod)
-        return self._without(
-            [
-                nomination
-                for nomination in self._by_uid.values()
-                if nomination.uid == pod.metadata.uid
-                or nomination.priority < priority
-                or (gang is not None and nomination.gang == gang)
-            ]
-        )
+        return self._without([*filter(self._openness(pod), self._by_uid.values())])
+
+    def _openness(self, pod: Pod) -> Callable[[Nomination], bool]:
+        """Whether a pod may take what is kept: it is more important, or it is kept for the pod or its gang."""
+        gangs = self._state.gangs
+        uid, priority, gang = pod.metadata.uid, gangs.priority_of(pod), gangs.key_of(pod)
+
+        def is_open(each: Nomination) -> bool:
+            return (
+                each.uid == uid
+                or each.priority < priority
+                or (gang is not None and each.gang == gang)
+            )
+
+        return is_open
 
     def ignored(self) -> AbstractContextManager[None]:
         """Nothing is kept for any pod."""

@@ -5,7 +5,8 @@ of which the most important are restored first. The node is chosen as Kubernetes
 least important victims, then the fewest. A node on which no pod has to be evicted is the best of all.
 
 Unlike in Kubernetes, devices count: a pod that holds a needed device is a candidate just like one that holds the CPU. Pods that are being
-deleted count too: no pod is evicted for room that is about to become free.
+deleted count too: no pod is evicted for room that is about to become free. Pods that go together are one victim, wherever they are
+(`parties`).
 
 The search takes breaks where they are due, and the cluster may change meanwhile. So after a break what was found is looked at once more.
 """
@@ -20,10 +21,11 @@ from msgspec import Struct
 from drayman.api.core import Pod
 from drayman.api.pods import priority_of
 from drayman.api.resource import ResourceClaim
+from drayman.placement.gangs.gang import GangKey
 from drayman.placement.nodes import NodeState
+from drayman.placement.parties import Party, gangs_of, in_order_of_return
 from drayman.placement.placing import Found
 from drayman.placement.state import ClusterState
-from drayman.placement.trial import Trial
 from drayman.placement.victims import RoomSearch, Way, completed, find_way, never
 
 Fits = Callable[[NodeState], Found | None]
@@ -31,27 +33,6 @@ T = TypeVar("T")
 _LOWEST: Final = -(2**31)
 _MOST_NODES: Final = 100
 """After victims have been found on this many nodes, no more are looked at, as in Kubernetes."""
-
-
-class Occupant(Struct, frozen=True):
-    """A pod on a node, with the claims that it uses."""
-
-    pod: Pod
-    claims: tuple[ResourceClaim, ...]
-    is_leaving: bool = False
-    """Whether it is about to go regardless of preemption."""
-
-    @property
-    def priority(self) -> int:
-        return priority_of(self.pod)
-
-    def leave(self, trial: Trial) -> None:
-        if trial.counts(self.pod.metadata.uid):  # it may have gone during a break
-            trial.evict(self.pod.metadata.uid, self.claims)
-
-    def come_back(self, trial: Trial) -> None:
-        if trial.has_evicted(self.pod.metadata.uid):
-            trial.restore(self.pod.metadata.uid)
 
 
 class Victims(Struct, frozen=True):
@@ -67,6 +48,8 @@ class Victims(Struct, frozen=True):
     """The pods that leave anyway."""
     freed: tuple[ResourceClaim, ...] = ()
     """The claims that give back their devices when all of them are gone."""
+    gangs: tuple[GangKey, ...] = ()
+    """The gangs among the victims that go as one."""
 
     @property
     def cost(self) -> tuple[int, int, int, int, str]:
@@ -82,14 +65,14 @@ class _Crowd(Struct, frozen=True):
     """The pods on a node without which there may be room."""
 
     node: NodeState
-    leaving: tuple[Occupant, ...]
-    lower: tuple[Occupant, ...]
-    """The pods that may be evicted."""
+    leaving: tuple[Party, ...]
+    lower: tuple[Party, ...]
+    """Those that may be evicted."""
 
     @staticmethod
-    def of(node: NodeState, present: Sequence[Occupant], priority: int) -> _Crowd:
-        leaving = tuple(o for o in present if o.is_leaving)
-        lower = tuple(o for o in present if o.priority < priority and not o.is_leaving)
+    def of(node: NodeState, present: Sequence[Party], priority: int) -> _Crowd:
+        leaving = tuple(p for p in present if p.is_leaving)
+        lower = tuple(p for p in present if p.priority < priority and not p.is_leaving)
         return _Crowd(node, leaving, lower)
 
 
@@ -111,13 +94,13 @@ class Preemption:
     def __init__(
         self,
         state: ClusterState,
-        occupants: Callable[[str], Sequence[Occupant]],
+        parties: Callable[[str], Sequence[Party]],
         violating: Violating,
         is_due: Callable[[], bool] = never,
     ) -> None:
-        """`is_due` says whether a break is due."""
+        """`parties` are those on a node that leave anyway, or could be evicted; `is_due` says whether a break is due."""
         self._state = state
-        self._occupants = occupants
+        self._parties = parties
         self._violating = violating
         self._is_due = is_due
         self._has_paused = False
@@ -157,11 +140,11 @@ class Preemption:
     ) -> Generator[None, None, Victims | None]:
         crowds = []
         for node in sorted(nodes, key=lambda node: node.facts.name):
-            crowds.append(_Crowd.of(node, self._occupants(node.facts.name), priority))
+            crowds.append(_Crowd.of(node, self._parties(node.facts.name), priority))
             yield from self._break_if_due()
         for crowd in crowds:
             if crowd.leaving or unused:
-                search = RoomSearch[Occupant](crowd.node, leaving=crowd.leaving)
+                search = RoomSearch[Party](crowd.node, leaving=crowd.leaving)
                 way = yield from find_way(self._state, search, fits, unused, self._is_due)
                 if way is not None:
                     return (yield from self._victims(way))
@@ -190,16 +173,17 @@ class Preemption:
         node = self._state.nodes.get(found.node)
         if node is None:
             return CHANGED
-        crowd = _Crowd.of(node, self._occupants(found.node), priority)
+        crowd = _Crowd.of(node, self._parties(found.node), priority)
         uids = {pod.metadata.uid for pod in found.pods}
-        victims = tuple(o for o in crowd.lower if o.pod.metadata.uid in uids)
-        search = RoomSearch[Occupant](node, leaving=(*crowd.leaving, *victims))
+        victims = tuple(party for party in crowd.lower if not uids.isdisjoint(party.uids))
+        search = RoomSearch[Party](node, leaving=(*crowd.leaving, *victims))
         way = completed(find_way(self._state, search, fits, unused))
         if way is None:
             return CHANGED
-        pods = tuple(o.pod for o in victims)
-        leaving = tuple(o.pod for o in crowd.leaving)
-        return Victims(found.node, pods, found.violations, way.found, leaving, way.freed)
+        pods, leaving = _pods(victims), _pods(crowd.leaving)
+        return Victims(
+            found.node, pods, found.violations, way.found, leaving, way.freed, gangs_of(victims)
+        )
 
     def _break_if_due(self) -> Generator[None, None, None]:
         if self._is_due():
@@ -209,7 +193,7 @@ class Preemption:
         self, crowds: Sequence[_Crowd]
     ) -> Generator[None, None, tuple[int, int, int, int]]:
         """The least that any single victim can cost."""
-        pods = [occupant.pod for crowd in crowds for occupant in crowd.lower]
+        pods = [pod for crowd in crowds for pod in _pods(crowd.lower)]
         lowest = min((priority_of(pod) for pod in pods), default=_LOWEST)
         violations = 1
         for pod in pods:
@@ -219,22 +203,28 @@ class Preemption:
             yield from self._break_if_due()
         return violations, lowest, lowest - _LOWEST, 1
 
-    def _asking(self, crowd: _Crowd) -> Generator[None, None, RoomSearch[Occupant]]:
-        """Protected pods are restored first, then the most important, then the oldest."""
-        lower = sorted(crowd.lower, key=lambda o: (-o.priority, o.pod.status.start_time or ""))
-        protected = yield from self._violating([o.pod for o in lower])
-        lower.sort(key=lambda o: o.pod.metadata.uid not in protected)
-        return RoomSearch(crowd.node, tuple(lower), crowd.leaving)
+    def _asking(self, crowd: _Crowd) -> Generator[None, None, RoomSearch[Party]]:
+        """Those that a budget protects are restored first, then the most important, then the oldest."""
+        lower = in_order_of_return(crowd.lower, ())
+        protected = yield from self._violating(_pods(lower))
+        lower = in_order_of_return(lower, protected)
+        cores = {id(party): id(party.core) for party in lower if party.core is not None}
+        return RoomSearch(crowd.node, tuple(lower), crowd.leaving, needed_by=cores)
 
-    def _victims(self, way: Way[Occupant, Found]) -> Generator[None, None, Victims]:
+    def _victims(self, way: Way[Party, Found]) -> Generator[None, None, Victims]:
         # Only the final victims count: budgets are checked for them once more.
-        pods = tuple(o.pod for o in way.victims)
+        pods = _pods(way.victims)
         violating = yield from self._violating(pods)
         return Victims(
             way.node.facts.name,
             pods,
             len(violating),
             way.found,
-            tuple(o.pod for o in way.leaving),
+            _pods(way.leaving),
             way.freed,
+            gangs_of(way.victims),
         )
+
+
+def _pods(parties: Sequence[Party]) -> tuple[Pod, ...]:
+    return tuple(pod for party in parties for pod in party.pods)

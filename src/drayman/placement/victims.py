@@ -11,7 +11,7 @@ due, and then the state is as it was.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Generic, Protocol, TypeVar
 
 from msgspec import Struct
@@ -60,6 +60,8 @@ class RoomSearch(Struct, Generic[P], frozen=True):
     """Those that go in any case."""
     unlikely: tuple[P, ...] = ()
     """Candidates that are restored together before the others: probably none of them is in the way."""
+    needed_by: Mapping[int, int] = {}
+    """For candidates that are not restored without another one: that other one. Both by `id`."""
 
 
 class Way(Struct, Generic[P, F], frozen=True):
@@ -115,7 +117,11 @@ def find_way(
             if found is None:
                 return None
             while groups:
-                spared = [each for each in groups.popleft() if id(each) in victims]
+                spared = [
+                    each
+                    for each in groups.popleft()
+                    if id(each) in victims and attempt.needed_by.get(id(each)) not in victims
+                ]
                 still = _still_fits(trial, node, spared, fits) if spared else None
                 if still is not None:
                     found = still

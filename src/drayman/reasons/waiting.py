@@ -28,6 +28,7 @@ from drayman.placement.decision.outcomes import (
     Unfinished,
 )
 from drayman.placement.demand import Demand
+from drayman.placement.gangs.gang import GangKey
 from drayman.placement.schedulers import SERVED, scheduler_of
 from drayman.placement.state import ClusterState
 from drayman.placement.world import World
@@ -123,6 +124,16 @@ def given_back(claim: ResourceClaim, pod: Pod) -> Headline:
         Reason.DEVICES_IN_USE,
         f"Claim {claim.metadata.name} gives back its devices: they are kept for pod"
         f" {pod.metadata.namespace}/{pod.metadata.name}, which preempted the pods that had them.",
+    )
+
+
+def others_leave(gang: GangKey, pods: int) -> Headline:
+    """Why a gang waits for which others were preempted."""
+    title = str(gang)
+    return Headline.of(
+        Reason.GANG_TOO_LARGE,
+        f"{title[0].upper()}{title[1:]}: room is being made. {counted(pods, 'pod')} that it preempted"
+        f" {'has' if pods == 1 else 'have'} yet to go, or to give back devices.",
     )
 
 

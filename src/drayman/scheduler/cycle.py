@@ -35,7 +35,8 @@ from drayman.placement.nominations import Nominations
 from drayman.placement.state import ClusterState
 from drayman.placement.wake import Wake
 from drayman.reasons.reason import Reason
-from drayman.reasons.waiting import costly_claims, given_back
+from drayman.reasons.waiting import costly_claims, given_back, others_leave
+from drayman.scheduler.departures import Departures
 from drayman.scheduler.explaining import Explainer, NodeRefusal
 from drayman.scheduler.gangs import GangCycle, work_for
 from drayman.scheduler.queue import Queue, QueuedUnit
@@ -72,6 +73,8 @@ class Refused:
     """Whether the scheduler still makes the claims of the pods, if they can be placed before the patience ends."""
     by_nodes: NodeRefusal | None = None
     """If nodes were asked, what is to be said to the copies of the pod as well."""
+    no_room: NoRoom | None = None
+    """If a gang was refused that might start if others went."""
 
     @property
     def message(self) -> str:
@@ -107,15 +110,17 @@ class Cycle:
         turns: Turns | None = None,
         may_preempt: Callable[[Pod], bool] = lambda _: False,
         nominations: Nominations | None = None,
+        departures: Departures | None = None,
         rng: random.Random | None = None,
     ) -> None:
         """`clock` measures how long pods wait; `wall_clock`, by default the same, is for times in objects.
 
-        `may_preempt` says whether other pods might be evicted for a pod.
+        `may_preempt` says whether other pods might be evicted for a pod; `departures` whether those are gone that were for a gang.
         """
         self._state = state
         self._may_preempt = may_preempt
         self._nominations = nominations if nominations is not None else Nominations(state)
+        self._departures = departures
         self._queue = queue
         self._clock = clock
         self._wall_clock = wall_clock or clock
@@ -133,8 +138,8 @@ class Cycle:
             self._decider, policy, self._wall_clock, knows_templates=turns is not None
         )
         self.retrying = Retrying(queue, self._nominations)
-        self._gangs = GangCycle(self._decider, policy, queue, knows_templates=turns is not None)
-        self.reserving = Reserving(self._decider, self._gangs, queue, clock, self._wall_clock)
+        self.gangs = GangCycle(self._decider, policy, queue, knows_templates=turns is not None)
+        self.reserving = Reserving(self._decider, self.gangs, queue, clock, self._wall_clock)
 
     def decide(self, most: int) -> Decisions:
         """Take up to `most` pods from the queue and decide about each.
@@ -205,8 +210,8 @@ class Cycle:
     def _decide_gang(
         self, entry: QueuedUnit, round_: Round, now: float, decisions: Decisions
     ) -> None:
-        gangs = self._gangs
-        if now < entry.rests_until:
+        gangs = self.gangs
+        if now < entry.rests_until and not self._has_come_free(entry):
             self._queue.nap(entry, entry.rests_until)
             return
         outcome = self._decided_gang(entry, round_)
@@ -243,13 +248,20 @@ class Cycle:
                 gangs.put_to_sleep(entry, outcome, now)
                 self.reserving.refused(entry, outcome)
                 explain = cache(partial(self.explain_gang, entry))  # once for all members
-                decisions.refused.append(Refused(entry, None, explain))
+                no_room = None if outcome.gave_up else outcome
+                decisions.refused.append(Refused(entry, None, explain, no_room=no_room))
                 decisions.stuck.append((outcome.gang.key, explain))
+
+    def _has_come_free(self, entry: QueuedUnit) -> bool:
+        """Whether all others have gone that were asked to go for a gang."""
+        if self._departures is None or entry.gang is None:
+            return False
+        return self._departures.have_ended(entry.gang)
 
     def _decided_gang(
         self, entry: QueuedUnit, round_: Round
     ) -> Flawed | Incomplete | NoRoom | Starting | Unfinished | Held | None:
-        outcome = self._gangs.decide(entry, round_)
+        outcome = self.gangs.decide(entry, round_)
         if not isinstance(outcome, Starting):
             return outcome
         reservations = self.reserving.binding(entry)
@@ -259,9 +271,13 @@ class Cycle:
 
     def explain_gang(self, entry: QueuedUnit) -> str:
         """Why a gang waits, by the cluster as it is now."""
+        if self._departures is not None and entry.gang is not None:
+            left = self._departures.left(entry.gang)
+            if left is not None:
+                return str(others_leave(entry.gang, left))
         try:
             with self._state.allowance.limited(work_for(entry)):
-                return self._gangs.explain(entry, self._wall_clock())
+                return self.gangs.explain(entry, self._wall_clock())
         except UnfinishedError:
             return str(costly_claims())
 

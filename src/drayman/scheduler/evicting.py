@@ -1,110 +1,200 @@
-"""Carries out preemption: records which node a pod waits for, and evicts its victims."""
+"""Carries out preemption: records which nodes pods wait for, and evicts their victims.
+
+There may be thousands of victims, so they are written in bundles: the condition that says why, and the deletion.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
+from drayman.api import codec
 from drayman.api.core import Pod
+from drayman.api.struct import Json
 from drayman.api.times import timestamp_at
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.event_buffer import Reference
 from drayman.cluster.options import DeleteOptions, WriteOptions
-from drayman.cluster.patches import disruption_target, merge_patch, pod_condition_patch
+from drayman.cluster.patches import (
+    disruption_target,
+    merge_patch,
+    pod_condition_patch,
+    strategic_merge_patch,
+)
 from drayman.cluster.recording import EventRecorder
-from drayman.cluster.resources import PODS
-from drayman.placement.nominations import Nominations
+from drayman.cluster.resources import POD_GROUPS, PODS
+from drayman.cluster.together import Bundle, write_together
+from drayman.cluster.writes import DeleteWrite, Parts, PartsWrite, PatchWrite, Write
+from drayman.placement.gangs.book import GangBook
+from drayman.placement.gangs.gang import GangKey
+from drayman.placement.nominations import Nomination, Nominations
 from drayman.scheduler.preempting import Preempted
 from drayman.scheduler.writes import MANAGER
 
 _log: Final = logging.getLogger(__name__)
+AT_A_TIME: Final = 100
+"""Victims that are evicted before it is looked at whether all of them go."""
+_REASON: Final = "PreemptionByScheduler"
+_OPTIONS: Final = WriteOptions(field_manager=MANAGER)
 
 
 class Evictor:
-    """Makes room for pods that are more important than others."""
+    """Makes room for pods and gangs that are more important than others."""
 
     def __init__(
         self,
         client: Client,
         recorder: EventRecorder,
         nominations: Nominations,
+        gangs: GangBook,
         hold_back: Callable[[str], None],
     ) -> None:
         """`hold_back` makes a pod, by uid, wait a while before it is tried again."""
         self._client = client
         self._recorder = recorder
         self._nominations = nominations
+        self._gangs = gangs
         self._hold_back = hold_back
 
     async def carry_out(self, decision: Preempted, now: float) -> None:
-        """Record in the pod which node it waits for, and evict the pods that are in its way."""
-        nomination = decision.nomination
-        if nomination is None:
-            await self._nominate(decision.pod, None)
+        """Record in the pods which node they wait for, and evict those that are in their way."""
+        nodes: dict[str, str | None] = {each.uid: each.node for each in decision.nominations}
+        await write_together(
+            self._client, [_nominating(pod, nodes.get(pod.metadata.uid)) for pod in decision.pods]
+        )
+        if not decision.nominations:
             return
-        await self._nominate(nomination.pod, nomination.node)
-        for victim in decision.victims:
-            if not await self._evict(victim, nomination.pod, nomination.node, now):
-                # The room will not become free, so the pod must not wait for it.
-                if self._nominations.get(nomination.uid) is nomination:
-                    self._hold_back(nomination.uid)
-                    self._nominations.withdraw(nomination.uid)
+        first = decision.nominations[0]
+        failed: list[ClusterError] = []
+        await write_together(
+            self._client,
+            [each for key in decision.gangs for each in self._marking(key, first, now)],
+        )
+        for start in range(0, len(decision.victims), AT_A_TIME):
+            some = decision.victims[start : start + AT_A_TIME]
+            await self._evict(some, first, timestamp_at(now), failed)
+            if failed:  # nobody else goes for nothing
+                self._take_back(decision.nominations)
                 return
 
-    async def _evict(self, victim: Pod, pod: Pod, node: str, now: float) -> bool:
-        """Evict the victim. Returns whether it goes."""
-        metadata = victim.metadata
-        condition = disruption_target(
-            "PreemptionByScheduler",
-            f"default-scheduler: preempting to accommodate a higher priority pod {pod.metadata.name}",
-            timestamp_at(now),
-        )
-        try:
-            if metadata.deletion_timestamp is None:
-                await self._client.patch(
-                    PODS,
-                    metadata.name,
-                    pod_condition_patch(metadata.uid, condition),
-                    metadata.namespace,
-                    subresource="status",
-                    options=WriteOptions(field_manager=MANAGER),
-                )
-                await self._client.delete(
-                    PODS,
-                    metadata.name,
-                    metadata.namespace,
-                    options=DeleteOptions(uid=metadata.uid),
-                )
-        except (NotFoundError, ConflictError) as error:
-            _log.info("pod %s has gone by itself: %s", metadata.name, error)
-            return True
-        except ClusterError as error:
-            _log.warning("pod %s cannot be preempted: %s", metadata.name, error)
-            return False
-        note = f"Preempted by pod {pod.metadata.uid} on node {node}"
-        self._recorder.record(
-            Reference.to(PODS, victim),
-            "Normal",
-            "Preempted",
-            note,
-            "Preempting",
-            Reference.to(PODS, pod),
-        )
-        return True
+    def _take_back(self, nominations: Sequence[Nomination]) -> None:
+        """The room will not become free, so the pods must not wait for it."""
+        kept = [each for each in nominations if self._nominations.get(each.uid) is each]
+        if kept:
+            self._hold_back(kept[0].uid)
+        for each in kept:
+            self._nominations.withdraw(each.uid)
 
-    async def _nominate(self, pod: Pod, node: str | None) -> None:
-        """Record which node the pod waits for, or that it no longer waits for one."""
-        patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"nominatedNodeName": node}}
-        try:
-            await self._client.patch(
-                PODS,
-                pod.metadata.name,
-                merge_patch(patch),
-                pod.metadata.namespace,
-                subresource="status",
-                options=WriteOptions(field_manager=MANAGER),
+    async def _evict(
+        self, victims: Sequence[Pod], cause: Nomination, when: str, failed: list[ClusterError]
+    ) -> None:
+        """Evict victims, or note why they do not go."""
+        condition = disruption_target(_REASON, _because_of(cause), when)
+        changed: list[Pod] = []
+        if self._client.transactional:
+            bundles = [
+                self._eviction(each, _whole_status(each, condition), cause, failed, changed)
+                for each in victims
+            ]
+            await write_together(self._client, bundles, largest=AT_A_TIME)
+        else:
+            changed.extend(victims)
+        bundles = [
+            self._eviction(each, _status_patch(each, condition), cause, failed) for each in changed
+        ]
+        await write_together(self._client, bundles)
+
+    def _eviction(
+        self,
+        victim: Pod,
+        explaining: Write,
+        cause: Nomination,
+        failed: list[ClusterError],
+        changed: list[Pod] | None = None,
+    ) -> Bundle:
+        """Writes why a victim goes, and deletes it. One that has changed meanwhile is tried another way where that is asked for."""
+        metadata = victim.metadata
+        deletion = DeleteWrite(
+            PODS, metadata.name, metadata.namespace, DeleteOptions(uid=metadata.uid)
+        )
+        is_leaving = metadata.deletion_timestamp is not None
+
+        def refused(error: ClusterError) -> None:
+            if isinstance(error, ConflictError) and changed is not None:
+                changed.append(victim)
+                return
+            if isinstance(error, NotFoundError | ConflictError):
+                _log.info("pod %s has gone by itself: %s", metadata.name, error)
+                return
+            _log.warning("pod %s cannot be preempted: %s", metadata.name, error)
+            failed.append(error)
+
+        def written(_: Sequence[object]) -> None:
+            who = f"pod {cause.uid}" if cause.gang is None else str(cause.gang)
+            self._recorder.record(
+                Reference.to(PODS, victim),
+                "Normal",
+                "Preempted",
+                f"Preempted by {who} on node {victim.spec.node_name}",
+                "Preempting",
+                Reference.to(PODS, cause.pod),
             )
-        except ClusterError as error:
-            _log.info("pod %s cannot be nominated: %s", pod.metadata.name, error)
+
+        return Bundle([] if is_leaving else [explaining, deletion], refused, written)
+
+    def _marking(self, key: GangKey, cause: Nomination, now: float) -> list[Bundle]:
+        """Says on a PodGroup of Kubernetes that it goes as one."""
+        group = self._gangs.pod_group(key)
+        if group is None:
+            return []
+        condition = disruption_target(_REASON, _because_of(cause), timestamp_at(now))
+        body = {
+            "metadata": {"uid": group.metadata.uid},
+            "status": {"conditions": [condition]},
+        }
+        write = PatchWrite(
+            POD_GROUPS,
+            group.metadata.name,
+            strategic_merge_patch(body),
+            group.metadata.namespace,
+            "status",
+            _OPTIONS,
+        )
+        return [Bundle([write], lambda error: _log.info("%s cannot be marked: %s", key, error))]
+
+
+def _because_of(cause: Nomination) -> str:
+    if cause.gang is None:
+        name = f"pod {cause.pod.metadata.name}"
+    else:
+        name = f"pod group {cause.gang.name}"
+    return f"default-scheduler: preempting to accommodate a higher priority {name}"
+
+
+def _status_patch(victim: Pod, condition: dict[str, Json]) -> Write:
+    metadata = victim.metadata
+    patch = pod_condition_patch(metadata.uid, condition)
+    return PatchWrite(PODS, metadata.name, patch, metadata.namespace, "status", _OPTIONS)
+
+
+def _whole_status(victim: Pod, condition: dict[str, Json]) -> Write:
+    """The same for a pod that has not changed since it was seen: a third of the work of the server."""
+    kept = [
+        codec.to_dict(each) for each in victim.status.conditions if each.type_ != condition["type"]
+    ]
+    parts: Parts = {("status", "conditions"): [*kept, condition]}
+    return PartsWrite.of(PODS, victim, parts, field_manager=MANAGER)
+
+
+def _nominating(pod: Pod, node: str | None) -> Bundle:
+    """Records which node the pod waits for, or that it no longer waits for one."""
+    metadata = pod.metadata
+    body = {"metadata": {"uid": metadata.uid}, "status": {"nominatedNodeName": node}}
+    write = PatchWrite(
+        PODS, metadata.name, merge_patch(body), metadata.namespace, "status", _OPTIONS
+    )
+    return Bundle(
+        [write], lambda error: _log.info("pod %s cannot be nominated: %s", metadata.name, error)
+    )

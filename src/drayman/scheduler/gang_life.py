@@ -272,8 +272,6 @@ class GangLife:
             life.waiting = _task(self._report_late(gang.key), f"the time limit of {gang.key}")
 
     def _time_to_wait(self, gang: Gang) -> float | None:
-        if gang.timeout_s is None:
-            return None
         left = time_to_wait(self._gangs, gang, self._wall_clock())
         waiting = self._gangs.waiting(gang.key).values()
         return left if left is not None and self._is_ours(waiting) else None

@@ -65,6 +65,9 @@ class GangCycle:
     def start(self, round_: Round, entry: QueuedUnit, starting: Starting) -> list[Placement]:
         """The members go where they were found to fit: that counts from now on."""
         placed = [round_.place(seat.demand, seat.found) for seat in starting.seats]
+        if starting.as_one:
+            # What was kept for members that do not start with the others is not kept any longer.
+            self._decider.nominations.withdraw_gang(starting.gang.key)
         return together(placed, entry.key) if starting.as_one else placed
 
     def reason(self, round_: Round, outcome: Flawed | Incomplete | NoRoom) -> str:
@@ -111,6 +114,10 @@ class GangCycle:
         for demand in refused.demands:
             interest |= demand.interest
         self._queue.sleep(entry, shape, interest)
+
+    def deciding(self, now: float) -> GangDecider:
+        """Decides about gangs at this time, for questions."""
+        return self._new(self._decider.round(now))
 
     def _new(self, round_: Round) -> GangDecider:
         return GangDecider(round_, self._domains, self._counts, self._policy)

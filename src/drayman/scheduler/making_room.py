@@ -1,4 +1,4 @@
-"""Room for pods that were refused, by preemption: looks for victims a part at a time, and has the result carried out.
+"""Room for pods and gangs that were refused, by preemption: looks for victims a part at a time, and has the result carried out.
 
 Nearly always the first part is all, and then it is done before the next pod is decided about, which must see what is kept for the first.
 Where it is not, others are not kept waiting: the rest is done in short parts, one in each iteration of the event loop, while other pods are
@@ -12,8 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Final
 
 from drayman.cluster.breaks import STRETCH_S, Turnstile
-from drayman.placement.decision.outcomes import NoNode
-from drayman.scheduler.preempting import Deciding, Preempted, Preemptor
+from drayman.scheduler.preempting import Deciding, Preempted
 from drayman.scheduler.queue import QueuedUnit
 
 _log: Final = logging.getLogger(__name__)
@@ -31,14 +30,12 @@ class MakingRoom:
 
     def __init__(
         self,
-        preemptor: Preemptor,
         clock: Callable[[], float],
         still_waits: Callable[[QueuedUnit], bool],
         decided: Callable[[QueuedUnit, Preempted | None], None],
         put_off: Callable[[QueuedUnit], None],
     ) -> None:
         """`decided` is called with each result, `put_off` for a pod that is to be tried again after a while."""
-        self._preemptor = preemptor
         self._clock = clock
         self._still_waits = still_waits
         self._decided = decided
@@ -47,13 +44,11 @@ class MakingRoom:
         self._turnstile = Turnstile()
         self._due_at = 0.0
 
-    def begin(
-        self, entry: QueuedUnit, why: NoNode, now: float
-    ) -> Coroutine[None, None, None] | None:
-        """Look for victims. Returns what is left to be done, if that takes long."""
+    def begin(self, entry: QueuedUnit, search: Deciding) -> Coroutine[None, None, None] | None:
+        """Look for victims. Returns what is left to be done, if that takes long. The search takes breaks where `is_due`."""
         if entry.key in self._under_way:
+            search.close()
             return None
-        search = self._preemptor.decide(why.demand, why.not_found, now, self._is_due)
         if self._advance(entry, search, FIRST_PART_S):
             return None
         if len(self._under_way) >= MOST_SEARCHES:
@@ -89,5 +84,6 @@ class MakingRoom:
             return True
         return False
 
-    def _is_due(self) -> bool:
+    def is_due(self) -> bool:
+        """Whether it is time for a break."""
         return self._clock() >= self._due_at

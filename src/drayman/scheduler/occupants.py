@@ -1,9 +1,9 @@
-"""The pods on the nodes, as preemption sees them: how important, with which claims, and whether being deleted."""
+"""The pods on the nodes, as preemption sees them: how important, with which claims, who goes with whom, and whether being deleted."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from drayman.api.core import Pod
@@ -14,11 +14,16 @@ from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Handlers
 from drayman.cluster.resources import PODS
 from drayman.placement.claims import pods_holding
+from drayman.placement.gangs.book import ranked
+from drayman.placement.gangs.gang import Gang, GangKey
+from drayman.placement.gangs.membership import job_of
+from drayman.placement.min_runtime import MIN_RUNTIME, protected_until
 from drayman.placement.nominations import Nomination
-from drayman.placement.preemption import Occupant
+from drayman.placement.parties import Occupant, Party, goes_together, parties_of
 from drayman.placement.state import ClusterState
 
 _BY_NODE: Final = "node"
+_LOWEST: Final = -(2**31)
 _GRACE_S: Final = 30.0
 """The grace period of most pods."""
 _OVERDUE_S: Final = 60.0
@@ -37,6 +42,8 @@ class Occupants:
         self._priorities: Counter[int] = Counter()
         """How many pods on nodes have which priority."""
         self._priority_of: dict[str, int] = {}  # by uid
+        self._with_run_time: dict[str, Pod] = {}  # those that may be left alone for a while, by uid
+        self._of_gangs: dict[GangKey, tuple[int, float, list[Occupant]]] = {}
         self._pods = handlers.informers.informer(PODS, indexers={_BY_NODE: _node_of}).cache
         handlers.add(PODS, self._pod_changed)
 
@@ -44,13 +51,74 @@ class Occupants:
         """Whether no pod on any node has a lower priority."""
         return all(each >= priority for each in self._priorities)
 
-    def on(self, node: str, now: float) -> Sequence[Occupant]:
-        """The pods on a node that leave anyway, or could be evicted."""
-        return [
-            Occupant(pod, self._state.claims_used_by(pod), self._is_leaving(pod))
-            for pod in self._pods.by_index(_BY_NODE, node)
-            if self._counts(pod, node, now)
+    def on(self, node: str, now: float) -> Sequence[Party]:
+        """The pods on a node that leave anyway, or could be evicted, with those elsewhere that would go with them."""
+        return self.among((node,), lambda each: each.node == node, now)
+
+    def among(
+        self, nodes: Iterable[str], is_in_the_way: Callable[[Occupant], bool], now: float
+    ) -> list[Party]:
+        """The same for several nodes. `is_in_the_way` says of which members of a gang it is better that they go."""
+        found: list[Party] = []
+        gangs: dict[GangKey, Gang] = {}
+        for node in nodes:
+            for pod in self._pods.by_index(_BY_NODE, node):
+                if not self._counts(pod, node, now):
+                    continue
+                gang = self._state.gangs.gang_of(pod)
+                if self._is_leaving(pod):
+                    found.append(Party.alone(self._occupant(pod, node, now), is_leaving=True))
+                elif isinstance(gang, Gang) and goes_together(gang):
+                    gangs[gang.key] = gang
+                elif isinstance(gang, Gang):
+                    found += parties_of(gang, [self._occupant(pod, node, now)], {}, is_in_the_way)
+                else:
+                    occupant = self._occupant(pod, node, now)
+                    if not occupant.is_safe:
+                        found.append(Party.alone(occupant))
+        for gang in gangs.values():
+            found += self._parties(gang, is_in_the_way, now)
+        return found
+
+    def _parties(
+        self, gang: Gang, is_in_the_way: Callable[[Occupant], bool], now: float
+    ) -> list[Party]:
+        succeeded = self._state.gangs.succeeded(gang.key).values()
+        done = Counter(each.membership.subgroup for each in succeeded)
+        return parties_of(gang, self._members(gang.key, now), done, is_in_the_way)
+
+    def _members(self, gang: GangKey, now: float) -> list[Occupant]:
+        """The members of a gang that have nodes, and are not about to go. Kept for the next node of the same search."""
+        placed = self._state.gangs.placed(gang)
+        number, at, members = self._of_gangs.get(gang, (0, 0.0, []))
+        if number != len(placed) or at != now:
+            members = [
+                self._occupant(member.pod, member.node, now, member.membership.subgroup)
+                for member in ranked(placed)
+                if not self._is_leaving(member.pod)
+            ]
+            self._of_gangs[gang] = (len(placed), now, members)
+        return members
+
+    def _occupant(self, pod: Pod, node: str, now: float, part: str = "") -> Occupant:
+        # One that is about to be bound cannot be evicted yet.
+        is_safe = not pod.spec.node_name or self.left_alone_until(pod, now) is not None
+        return Occupant(pod, self._state.claims_used_by(pod), node, part, is_safe)
+
+    def left_alone_until(self, pod: Pod, now: float) -> float | None:
+        """Until when a pod may not be evicted because it has just begun; None if it may."""
+        until = protected_until(pod, self._state.gangs.stated_for(pod))
+        return until if until is not None and now < until else None
+
+    def next_in_reach(self, priority: int, now: float) -> float | None:
+        """When the next of the less important pods that are left alone for a while has had its time."""
+        ends = [
+            until
+            for pod in self._with_run_time.values()
+            if self._state.gangs.priority_of(pod) < priority and not self._is_leaving(pod)
+            if (until := self.left_alone_until(pod, now)) is not None
         ]
+        return min(ends, default=None)
 
     def has_evictable(self, node: str, priority: int, now: float) -> bool:
         """Whether a pod on a node is less important than this, or leaves it anyway."""
@@ -67,8 +135,9 @@ class Occupants:
 
     def _evictable(self, node: str, priority: int, now: float) -> Iterator[Pod]:
         """Those of the pods `on` a node that a pod of this priority may count on to go."""
+        importance = self._state.gangs.priority_of
         for pod in self._pods.by_index(_BY_NODE, node):
-            may_go = priority_of(pod) < priority or self._is_leaving(pod)
+            may_go = importance(pod) < priority or self._is_leaving(pod)
             if may_go and self._counts(pod, node, now):
                 yield pod
 
@@ -88,7 +157,7 @@ class Occupants:
         if any(_is_overdue(pod, now) for pod in here):
             return False
         departing = {pod.metadata.uid for pod in nomination.departing}
-        return bool(here) or any(self._is_held(claim, departing) for claim in nomination.freed)
+        return bool(here) or any(self.is_held(claim, departing) for claim in nomination.freed)
 
     def overdue_at(self, nomination: Nomination, now: float) -> float | None:
         """When to stop waiting for the next of the pods that still have to go; None if there are none."""
@@ -102,7 +171,11 @@ class Occupants:
         )
         return [pod for pod in found if pod is not None]
 
-    def _is_held(self, claim: ResourceClaim, departing: set[str]) -> bool:
+    def is_here(self, pod: Pod) -> bool:
+        """Whether a pod exists and has not ended."""
+        return self._find(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid) is not None
+
+    def is_held(self, claim: ResourceClaim, departing: set[str]) -> bool:
         """Whether a claim still has its devices and is used only by departing pods."""
         known = self._state.known_claim(claim)
         if known is None or known.status.allocation is None:
@@ -129,14 +202,20 @@ class Occupants:
 
     def _pod_changed(self, notice: Notice[Pod]) -> None:
         pod = notice.object
+        self._of_gangs.clear()
         before = self._priority_of.pop(pod.metadata.uid, None)
         if before is not None:
             self._priorities[before] -= 1
             if not self._priorities[before]:
                 del self._priorities[before]
+        self._with_run_time.pop(pod.metadata.uid, None)
         if notice.type != "DELETED" and pod.spec.node_name:
-            now = self._priority_of[pod.metadata.uid] = priority_of(pod)
+            # A group may say that its pods are less important than they say themselves.
+            in_group = pod.spec.scheduling_group is not None
+            now = self._priority_of[pod.metadata.uid] = _LOWEST if in_group else priority_of(pod)
             self._priorities[now] += 1
+            if MIN_RUNTIME in pod.metadata.annotations or job_of(pod) is not None:
+                self._with_run_time[pod.metadata.uid] = pod
 
 
 def _is_overdue(pod: Pod, now: float) -> bool:

@@ -10,6 +10,7 @@ is done in parts (`making_room`).
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -18,35 +19,57 @@ from drayman.api.pods import priority_of
 from drayman.inventory.allowance import PART, UnfinishedError
 from drayman.placement.demand import Demand
 from drayman.placement.fit import Verdict
+from drayman.placement.gangs.gang import GangKey
 from drayman.placement.nodes import NodeState
 from drayman.placement.nominations import Nomination, Nominations
 from drayman.placement.placing import Found, NotFound, Placer
-from drayman.placement.preemption import Changed, Preemption, Victims, VictimSearch
+from drayman.placement.preemption import Changed, Preemption, VictimSearch
 from drayman.placement.refusing import DevicesVerdict
 from drayman.placement.state import ClusterState
 from drayman.placement.victims import never
 from drayman.scheduler.occupants import Occupants
 from drayman.scheduler.protection import Budgets
 
+T = TypeVar("T")
+
 
 class Preempted(Struct, frozen=True):
-    """What was decided for a pod that was refused."""
+    """What was decided for a pod, or a gang, that was refused."""
 
-    pod: Pod
-    nomination: Nomination | None
-    """What is promised to it; None if a promise was taken back and there is no other room."""
+    pods: tuple[Pod, ...]
+    """Those to which something is promised, or from which a promise was taken back."""
+    nominations: tuple[Nomination, ...] = ()
+    """What is promised to them; nothing if a promise was taken back and there is no other room."""
     victims: tuple[Pod, ...] = ()
     """The pods to evict."""
+    gangs: tuple[GangKey, ...] = ()
+    """The gangs among them that go as one."""
     again: bool = False
     """Whether the cluster has changed since victims were found, so that it makes sense to look again."""
+    retry_at: float | None = None
+    """When it makes sense to look again though nothing happens: pods that are left alone at the moment no longer are."""
 
 
 Deciding = Generator[None, None, Preempted | None]
 """Yields where a break is due. Nothing is promised before the end."""
 
 
+def as_seen_by(
+    nominations: Nominations, pod: Pod, search: Generator[None, None, T]
+) -> Generator[None, None, T]:
+    """A search for which only the promises to others that are not less important count. In its breaks all of them do."""
+    while True:
+        with nominations.as_seen_by(pod):
+            try:
+                next(search)
+            except StopIteration as end:
+                found: T = end.value
+                return found
+        yield
+
+
 class Preemptor:
-    """Decides about preemption. Pure except for the promises it makes."""
+    """Decides about preemption for single pods. Pure except for the promises it makes."""
 
     def __init__(
         self,
@@ -75,36 +98,24 @@ class Preemptor:
                 return None
             self._nominations.withdraw(former.uid)
         if not self.may_preempt(pod):
-            return None if former is None else Preempted(pod, None)
-        victims = yield from self._as_seen_by(pod, self._search(demand, not_found, now, is_due))
+            return None if former is None else Preempted((pod,))
+        search = self._search(demand, not_found, now, is_due)
+        victims = yield from as_seen_by(self._nominations, pod, search)
         if isinstance(victims, Changed):
-            return Preempted(pod, None, again=True)
+            return Preempted((pod,), again=True)
         if victims is not None:
             nomination = self._nominations.promise(pod, demand.needs, victims)
-            return Preempted(pod, nomination, victims.pods)
-        return None if former is None else Preempted(pod, None)
+            return Preempted((pod,), (nomination,), victims.pods, victims.gangs)
+        retry_at = self._occupants.next_in_reach(priority_of(pod), now)
+        if former is None and retry_at is None:
+            return None
+        return Preempted(() if former is None else (pod,), retry_at=retry_at)
 
     def may_preempt(self, pod: Pod) -> bool:
         """Whether any pod might be evicted for a pod. Nearly always not, so this looks at no pods."""
         if (pod.spec.preemption_policy or "PreemptLowerPriority") == "Never":
             return False
         return not self._occupants.are_all_as_important(priority_of(pod))
-
-    def overdue_at(self, uid: str, now: float) -> float | None:
-        """When a pod that waits for others to go is to look for other room, even if nothing happens."""
-        nomination = self._nominations.get(uid)
-        return None if nomination is None else self._occupants.overdue_at(nomination, now)
-
-    def _as_seen_by(self, pod: Pod, search: VictimSearch) -> VictimSearch:
-        """A search for which only the promises to pods that are not less important count. In its breaks all of them do."""
-        while True:
-            with self._nominations.as_seen_by(pod):
-                try:
-                    next(search)
-                except StopIteration as end:
-                    found: Victims | Changed | None = end.value
-                    return found
-            yield
 
     def _search(
         self, demand: Demand, not_found: NotFound, now: float, is_due: Callable[[], bool]

@@ -20,7 +20,6 @@ from drayman.cluster.client import Client
 from drayman.cluster.informers import Handlers, Informers
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import (
-    DISRUPTION_BUDGETS,
     PODS,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
@@ -28,12 +27,12 @@ from drayman.cluster.resources import (
 from drayman.cluster.turns import Turns
 from drayman.inventory.features import Features
 from drayman.placement.claims import BINDING_TIMEOUT_S
-from drayman.placement.decision.outcomes import NoNode, Unfinished
+from drayman.placement.decision.outcomes import Unfinished
 from drayman.placement.decision.placements import Placement
 from drayman.placement.gangs.gang import GangKey
 from drayman.placement.hints import Change
+from drayman.placement.joint.gangs import GangDecider
 from drayman.placement.nominations import Nominations
-from drayman.placement.placing import Placer
 from drayman.placement.prices import NO_PRICES, PriceTable
 from drayman.placement.schedulers import DEFAULT_SCHEDULER, SERVED
 from drayman.placement.state import ClusterState
@@ -46,14 +45,12 @@ from drayman.scheduler.following import Follower
 from drayman.scheduler.foresight import Foresight
 from drayman.scheduler.freeing import Freeing
 from drayman.scheduler.gang_life import GangLife
+from drayman.scheduler.giving_way import GivingWay
 from drayman.scheduler.group_conditions import GroupConditions
 from drayman.scheduler.keeping import RoomKeeper
 from drayman.scheduler.losses import Losses
-from drayman.scheduler.making_room import MakingRoom
-from drayman.scheduler.occupants import Occupants
 from drayman.scheduler.other_schedulers import UNSERVED_AFTER_S, UnservedPods
-from drayman.scheduler.preempting import Preempted, Preemptor
-from drayman.scheduler.protection import Budgets
+from drayman.scheduler.preempting import Preempted
 from drayman.scheduler.queue import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Queue, QueuedUnit
 from drayman.scheduler.reporting import (
     SCHEDULER_ERROR,
@@ -145,15 +142,8 @@ class Scheduler:
         self.state = ClusterState(self._options.features, self._wake, self._options.prices)
         self._nominations = Nominations(self.state)
         self._foresight = Foresight(self.state)
-        self._preemptor = self._new_preemptor()
+        self._giving_way = self._new_giving_way()
         self._cycle = self._new_cycle()
-        self._making_room = MakingRoom(
-            self._preemptor,
-            self._clock,
-            lambda entry: self.queue.get(entry.key) is entry,
-            self._preempted,
-            lambda entry: self._hold_back(entry.key),
-        )
         self._recorder = EventRecorder(client, DEFAULT_SCHEDULER)
         self._terms = Terms(self._recorder, self.state, self._options.names)
         self._reporter = Reporter(client, self._recorder, self._still_waits, wall_clock)
@@ -175,7 +165,9 @@ class Scheduler:
             client, self.state, self, wall_clock, self._options.binding_timeout_s, overtaking
         )
         self._freeing = Freeing(client, self.state)
-        self._evictor = Evictor(client, self._recorder, self._nominations, self._hold_back)
+        self._evictor = Evictor(
+            client, self._recorder, self._nominations, self.state.gangs, self._hold_back
+        )
         self._follower = self._new_follower()
         self._unserved = UnservedPods(
             self._recorder,
@@ -183,13 +175,15 @@ class Scheduler:
             self._options.unserved_after_s,
         )
 
-    def _new_preemptor(self) -> Preemptor:
-        return Preemptor(
+    def _new_giving_way(self) -> GivingWay:
+        return GivingWay(
             self.state,
-            Placer(self.state, self._options.policy),
             self._nominations,
-            Occupants(self._handlers, self.state, self._nominations.expects_to_go),
-            Budgets(self._informers.informer(DISRUPTION_BUDGETS).cache),
+            self.queue,
+            self._handlers,
+            self._options.policy,
+            (self._clock, self._wall_clock),
+            self,
         )
 
     def _new_cycle(self) -> Cycle:
@@ -201,8 +195,9 @@ class Scheduler:
             policy=self._options.policy,
             binding_timeout_s=self._options.binding_timeout_s,
             turns=self._turns,
-            may_preempt=self._preemptor.may_preempt,
+            may_preempt=self._giving_way.may_preempt,
             nominations=self._nominations,
+            departures=self._giving_way.departures,
         )
 
     def _new_rivals(self, client: Client) -> Rivals:
@@ -330,8 +325,10 @@ class Scheduler:
         work = self._freeing.plan(refused.entry.pod, refused.why)
         if work is not None:
             self._spawn(work)
-        elif isinstance(refused.why, NoNode):
-            self._preempt(refused.entry, refused.why)
+        else:
+            rest = self._giving_way.begin(refused)
+            if rest is not None:
+                self._set_aside(rest)
 
     def _give_up_turns_later(self, key: str, after_s: float) -> None:
         """Members of a gang come one after the other, and most of them can be placed soon."""
@@ -345,22 +342,6 @@ class Scheduler:
         if entry is not None and self._turns is not None:
             for pod in entry.pods.values():
                 self._turns.give_up(pod)
-
-    def _preempt(self, entry: QueuedUnit, why: NoNode) -> None:
-        rest = self._making_room.begin(entry, why, self._wall_clock())
-        if rest is not None:
-            self._set_aside(rest)
-
-    def _preempted(self, entry: QueuedUnit, decision: Preempted | None) -> None:
-        now = self._wall_clock()
-        if entry.key in self._nominations:
-            overdue_at = self._preemptor.overdue_at(entry.key, now)
-            until = None if overdue_at is None else self._clock() + overdue_at - now
-            self._cycle.retrying.awaits_others(entry, until)
-        if decision is not None:
-            self._spawn(self._evictor.carry_out(decision, now))
-            if decision.again:
-                self._hold_back(entry.key)
 
     def _tell_why_a_gang_waits(self, key: GangKey) -> str:
         """Says so, and has its pods and its group say so too."""
@@ -379,6 +360,20 @@ class Scheduler:
         if refused.by_nodes is not None:
             alike = self.queue.alike(refused.entry)
             yield from refused.by_nodes.copies(entry.pod for entry in alike)
+
+    # Called by `giving_way`.
+
+    def deciding(self, now: float) -> GangDecider:
+        return self._cycle.gangs.deciding(now)
+
+    def preempted(self, decision: Preempted, now: float) -> None:
+        self._spawn(self._evictor.carry_out(decision, now))
+
+    def awaits_others(self, entry: QueuedUnit, until: float | None) -> None:
+        self._cycle.retrying.awaits_others(entry, until)
+
+    def put_off(self, uid: str) -> None:
+        self._hold_back(uid)
 
     def _set_aside(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """Begin work that other decisions need not wait for."""

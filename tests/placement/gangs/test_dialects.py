@@ -114,7 +114,7 @@ def test_a_group_of_kai() -> None:
     gang = gang_in(custom(KaiPodGroup, spec), RACKS, of=kai_pod())
     assert (gang.least, gang.is_preemptible, gang.preemption_delay_s) == (2, False, 90.0)
     assert gang.wish == Wish(*LABELS, LABELS)
-    assert (gang.goes_as_one, gang.grace_s) == (True, 60.0)
+    assert (gang.goes_as_one, gang.goes_singly, gang.grace_s) == (False, False, 60.0)
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from controllers.world import NAMESPACE, eventually, stays
 from drayman.cluster.resources import JOBS, PODS, RESOURCE_SLICES, JsonObject, generic
+from scheduler.behaviour.beside import scheduling, served
 from scheduler.behaviour.conftest import Cluster
 from scheduler.behaviour.stage import POD_VALUES, Stage, from_template
 from scheduler.behaviour.test_gangs import (
@@ -137,6 +139,19 @@ async def test_a_gang_that_is_complete_again_stays(cluster: Cluster) -> None:
         # The grace period is granted again when members are lost again.
         await stage.remove(POD_VALUES, "q")
         await leaves(stage, "p")
+
+
+async def test_the_next_scheduler_ends_what_the_one_before_it_did_not(tmp_path: Path) -> None:
+    """Here they are clients of a server like any other, and nothing is known of the first but what it wrote."""
+    async with served(tmp_path, guard=True) as (stage, connect):
+        await prepare(stage, "gpu-0", "gpu-1", "gpu-2")
+        async with scheduling(connect(), "default-scheduler"):
+            await kai_gang(stage, "p", "q", "r", minMember=3, stalenessGracePeriod="2s")
+            await stage.bound("p", "q", "r")
+        await stage.finish("r", "Failed")
+        async with scheduling(connect(), "default-scheduler"):
+            for name in ("p", "q"):
+                await leaves(stage, name)
 
 
 async def test_gangs_of_another_scheduler_are_left_to_it(cluster: Cluster) -> None:

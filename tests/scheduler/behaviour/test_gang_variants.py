@@ -12,7 +12,9 @@ from scheduler.behaviour.test_gang_life import (
     KAI_GROUPS,
     PLUGIN_GROUPS,
     TOPOLOGIES,
+    kai_gang,
     racks,
+    restart,
     start_with,
 )
 from scheduler.behaviour.test_gangs import (
@@ -27,6 +29,7 @@ from scheduler.behaviour.test_gangs import (
 
 IN_GROUP: dict[str, Any] = {"schedulingGroup": {"podGroupName": "g"}}
 PRIORITIES = generic("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", namespaced=False)
+ZONE = "topology.kubernetes.io/zone"
 KUEUE = "kueue.x-k8s.io/pod-group-"
 
 
@@ -509,3 +512,140 @@ async def test_same_group_name_in_two_dialects(cluster: Cluster) -> None:
         await stage.bound("q")
         await stage.refused("p", "has 1 of the 2 pods")
         await bound_number(stage, 1)
+
+
+async def test_a_part_of_a_part_comes_back_to_its_domain(cluster: Cluster) -> None:
+    """The part around them has to be in one zone, each of them in a rack: also if all of one are replaced."""
+    async with cluster() as stage:
+        await stage.device_class()
+        await stage.make_template("t")
+        for zone in "xy":
+            for rack in "12":
+                for n in range(2):
+                    await stage.node(
+                        f"{zone}{rack}-{n}", "gpu-0", labels={ZONE: zone, RACK: f"{zone}{rack}"}
+                    )
+        levels = [{"nodeLabel": ZONE}, {"nodeLabel": RACK}]
+        await stage.create(TOPOLOGIES, {"metadata": {"name": "t"}, "spec": {"levels": levels}})
+
+        def wish(level: str) -> JsonObject:
+            return {"topology": "t", "requiredTopologyLevel": level}
+
+        parts = [
+            {"name": "d", "minSubGroup": 2, "topologyConstraint": wish(ZONE)},
+            {"name": "d1", "parent": "d", "minMember": 2, "topologyConstraint": wish(RACK)},
+            {"name": "d2", "parent": "d", "minMember": 2, "topologyConstraint": wish(RACK)},
+        ]
+        spec = {"subGroups": parts, "stalenessGracePeriod": "-1s"}
+        await stage.create(KAI_GROUPS, {"metadata": {"name": "g"}, "spec": spec})
+        named = {"pod-group-name": "g"}
+        for part in ("d1", "d2"):
+            labels = {"kai.scheduler/subgroup-name": part}
+            await start_with(stage, f"{part}a", f"{part}b", annotations=named, labels=labels)
+        homes = {}
+        for part in ("d1", "d2"):
+            for n in "ab":
+                homes[part + n] = (await stage.bound(part + n)).split("-")[0]
+        assert homes["d1a"] == homes["d1b"] != homes["d2a"] == homes["d2b"]
+        assert homes["d1a"][0] == homes["d2a"][0]
+        await restart(stage, "d2b", annotations=named, labels={"kai.scheduler/subgroup-name": "d2"})
+        assert (await stage.bound("d2b")).split("-")[0] == homes["d2a"]
+        for n in "ab":
+            await stage.finish(f"d2{n}", "Failed")
+            await stage.remove(POD_VALUES, f"d2{n}")
+        for n in "ab":
+            await start_with(
+                stage, f"d2{n}", annotations=named, labels={"kai.scheduler/subgroup-name": "d2"}
+            )
+        for n in "ab":
+            assert (await stage.bound(f"d2{n}"))[0] == homes["d1a"][0]
+
+
+async def test_a_pod_of_kueue_comes_back_to_its_slice(cluster: Cluster) -> None:
+    """The label of the group has its index."""
+    async with cluster() as stage:
+        await racks(stage, a=2, b=2, c=2)
+
+        def meta(role: str, index: int) -> dict[str, Any]:
+            return {
+                "labels": {
+                    "kueue.x-k8s.io/pod-group-name": "k",
+                    "kueue.x-k8s.io/podset": role,
+                    "kueue.x-k8s.io/pod-group-pod-index": str(index),
+                },
+                "annotations": {
+                    "kueue.x-k8s.io/pod-group-total-count": "4",
+                    "kueue.x-k8s.io/podset-slice-required-topology": RACK,
+                    "kueue.x-k8s.io/podset-slice-size": "2",
+                },
+            }
+
+        for n in range(4):
+            await start_with(stage, f"w{n}", **meta("w", n))
+        home = [await stage.bound(f"w{n}") for n in range(4)]
+        assert home[0] == home[1] != home[2] == home[3]
+        await restart(stage, "w3", **meta("w", 3))
+        assert await stage.bound("w3") == home[2]
+
+
+async def test_a_shared_claim_outlives_its_first_pods(cluster: Cluster) -> None:
+    """All members are replaced one by one, the shared claim stays."""
+    async with cluster() as stage:
+        await prepare(stage, "gpu-0", "gpu-1")
+        await make_gang(stage, 2, resourceClaims=[from_template()])
+        await start(stage, "p", "q")
+        await stage.bound("p", "q")
+        (claim,) = await stage.claims()
+        for name in "pq":
+            await stage.finish(name, "Failed")
+            await stage.remove(POD_VALUES, name)
+            await start(stage, name)
+            await stage.bound(name)
+        (again,) = await stage.claims()
+        assert again.metadata.uid == claim.metadata.uid
+        assert users_of(again) == ["g"]
+
+
+async def test_a_group_that_needs_no_number_of_pods(cluster: Cluster) -> None:
+    """Each starts when it can, in the domain of the first."""
+    async with cluster() as stage:
+        await racks(stage, a=2, b=1)
+        levels = [{"nodeLabel": RACK}]
+        await stage.create(TOPOLOGIES, {"metadata": {"name": "t"}, "spec": {"levels": levels}})
+        wish = {"topology": "t", "requiredTopologyLevel": RACK}
+        await kai_gang(stage, "p", minMember=0, topologyConstraint=wish)
+        home = await stage.bound("p")
+        await start_with(stage, "q", annotations={"pod-group-name": "g"})
+        await start_with(stage, "r", annotations={"pod-group-name": "g"})
+        nodes = await bound_number(stage, 2 if home == "node-a" else 1)
+        assert len(set(nodes.values())) == 1
+
+
+async def test_a_job_that_is_annotated_while_its_pods_wait(cluster: Cluster) -> None:
+    """They are a gang from then on."""
+    async with cluster() as stage:
+        await prepare(stage)
+        container: JsonObject = {"name": "main", "image": "example.com/image:1"}
+        template = {
+            "spec": {
+                "containers": [container],
+                "resourceClaims": [from_template()],
+                "restartPolicy": "Never",
+            }
+        }
+        spec = {"completions": 2, "parallelism": 2, "template": template}
+        await stage.create(JOBS.as_values(), {"metadata": {"name": "train"}, "spec": spec})
+
+        async def pods() -> list[str]:
+            return [p.metadata.name for p in (await stage.client.list(PODS, NAMESPACE)).items]
+
+        names = await eventually(pods, lambda names: len(names) == 2)
+        await stage.refused(names[0])
+        await stage.patch(
+            JOBS.as_values(), "train", {"metadata": {"annotations": {"drayman.dev/gang": "2"}}}
+        )
+        await stage.refused(names[0], "gang default/job/train")
+        await stage.node("node-b", "gpu-0")
+        await stage.refused(names[0], "1 of 2")
+        await stage.node("node-c", "gpu-0")
+        await stage.bound(*names)

@@ -422,10 +422,10 @@ class Play:
 
     def _preempt(self, entry: QueuedUnit, why: NoNode) -> None:
         decision = completed(self._preemptor.decide(why.demand, why.not_found, self.now))
-        if decision is not None and decision.nomination is not None:
+        if decision is not None and decision.nominations:
             self.cycle.retrying.awaits_others(entry, None)
             if decision.victims:
-                self.asked.append((decision.pod, decision.victims))
+                self.asked.append((decision.pods[0], decision.victims))
                 self._ask_to_go(decision.victims)
 
     def write(self, which: int) -> None:

@@ -34,7 +34,7 @@ Examples:
 """
 
 
-_SCENES: Final = ("gang", "refusal", "jobs")
+_SCENES: Final = ("gang", "refusal", "jobs", "preemption", "defragmentation")
 
 
 def _workload_names(

@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
+from msgspec.structs import replace
+
 from drayman.api.core import Pod
 from drayman.api.meta import controller_of
 from drayman.api.pods import is_finished, is_leaving, used_claims
@@ -22,17 +24,31 @@ from drayman.cli.defrag.keeping import Keeping
 from drayman.cluster import Client
 from drayman.cluster.errors import ConflictError, NotFoundError, TooManyRequestsError
 from drayman.cluster.options import DeleteOptions
-from drayman.questions.followed_world import FollowedWorld
+from drayman.questions.defrag import defrag, read_for_moves
+from drayman.questions.followed_world import FollowedWorld, followed
 from drayman.simulate.moving.remaining import Changed, Rest, remaining
-from drayman.simulate.moving.report import Application, Room
+from drayman.simulate.moving.report import Application, DefragReport, Room
 from drayman.simulate.moving.sequence import Step
 
+TIMEOUT_S: Final = 300.0
+"""How long pods may take to be replaced, unless told otherwise."""
 _RENEWAL_S: Final = 20.0
 """How often it is seen to that room stays kept, while something is awaited."""
 _GATHER_S: Final = 0.02
 """Changes come in groups: those of a pod, its claims and its owner."""
 _BUDGET_PAUSE_S: Final = 1.0
 """Between two attempts to evict a pod whose budget does not allow it yet."""
+
+
+async def applied(
+    client: Client, namespace: str, *, at_once: int, timeout_s: float = TIMEOUT_S
+) -> DefragReport:
+    """Make room for everything that waits. Raises MayNotListError, QuestionError and ClusterError."""
+    world = await read_for_moves(client, None, namespace)
+    report = defrag(world, None, namespace)
+    async with followed(client, world, namespace) as now:
+        applying = Applying(client, now, at_once=at_once, timeout_s=timeout_s)
+        return replace(report, applied=await applying.carry_out(report.rooms))
 
 
 class _Stopped(Exception):
@@ -49,8 +65,8 @@ class Applying:
         *,
         at_once: int,
         timeout_s: float,
-        say: Callable[[str], None],
-        stopping: asyncio.Event,
+        say: Callable[[str], None] = lambda _: None,
+        stopping: asyncio.Event | None = None,
     ) -> None:
         """`at_once`: how many pods are moved at a time; `timeout_s`: how long to wait for them; `stopping`: somebody wants it to end."""
         self._client = client
@@ -58,7 +74,7 @@ class Applying:
         self._at_once = at_once
         self._timeout_s = timeout_s
         self._say = say
-        self._stopping = stopping
+        self._stopping = stopping or asyncio.Event()
         self._keeping = Keeping(client, time.time)
         self._moved = 0
         self._known: set[str] = set()  # pods that were there before, by uid

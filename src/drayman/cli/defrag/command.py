@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SOME_WAIT: Final = 1
 """The exit status where not everything gets room."""
 _MOST_MOVES: Final = 32
-_AT_ONCE: Final = 16
+_AT_ONCE: Final = 64
 
 _EPILOG: Final = """\b
 KIND is pod, podgroup, job, deployment (deploy), replicaset (rs) or

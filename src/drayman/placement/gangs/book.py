@@ -23,7 +23,7 @@ from drayman.api.custom_groups import KaiPodGroup, PluginPodGroup
 from drayman.api.errors import DecodeError
 from drayman.api.jobs import Job
 from drayman.api.pod_groups import PodGroup
-from drayman.api.pods import GroupKey, group_key, is_done, is_leaving
+from drayman.api.pods import GroupKey, group_key, is_done, is_leaving, priority_of
 from drayman.api.resource import ResourceClaim
 from drayman.bounded import Bounded
 from drayman.inventory.undo import UndoLog
@@ -241,6 +241,17 @@ class GangBook:
     def pods_of_job(self, uid: str) -> list[Pod]:
         """The pods of a Job, in gangs or not."""
         return list(self._of_jobs.get(uid, _NOBODY).values())
+
+    def stated_for(self, pod: Pod) -> Mapping[str, str]:
+        """What the annotations of its Job state for a pod."""
+        job = job_of(pod) if self._jobs else None
+        return _NOBODY if job is None else self._jobs.get(job.uid, _NOBODY)
+
+    def priority_of(self, pod: Pod) -> int:
+        """How important a pod is: as its gang says, or else as it says itself."""
+        gang = self.gang_of(pod)
+        own = priority_of(pod)
+        return own if not isinstance(gang, Gang) or gang.priority is None else gang.priority
 
     def lack(self, gang: Gang) -> Shortfall | None:
         """What a gang lacks before it can start: members that do not exist. None if there are enough."""

@@ -110,7 +110,9 @@ class Gang(Struct, frozen=True, kw_only=True):
     priority: int | None = None
     """None: that of its members."""
     goes_as_one: bool = False
-    """Whether a preempted member takes all others with it."""
+    """Whether a preempted member takes all others with it, those beyond the quorum too."""
+    goes_singly: bool = False
+    """Whether members are preempted one by one even if fewer than the quorum are left. By default those that are left go too."""
     grace_s: float | None = None
     """How long a gang that has started may have fewer than `least` members before it is ended; None: for ever."""
     preemption_delay_s: float = 0.0

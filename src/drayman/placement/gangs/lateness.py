@@ -32,7 +32,7 @@ def waits_since(book: GangBook, gang: Gang) -> float | None:
 
 def time_to_wait(book: GangBook, gang: Gang, now: float) -> float | None:
     """Seconds until a gang is late, 0 if it is; None if it has no time limit or does not wait."""
-    since = waits_since(book, gang)
+    since = None if gang.timeout_s is None else waits_since(book, gang)
     if since is None or gang.timeout_s is None:
         return None
     return time_left(since, gang.timeout_s, now)
@@ -40,7 +40,7 @@ def time_to_wait(book: GangBook, gang: Gang, now: float) -> float | None:
 
 def delay(book: GangBook, gang: Gang, now: float) -> Delay | None:
     """How late a gang is; None if it is not."""
-    since = waits_since(book, gang)
+    since = None if gang.timeout_s is None else waits_since(book, gang)
     if since is None or gang.timeout_s is None or now - since < gang.timeout_s:
         return None
     return Delay(now - since, gang.timeout_s)

@@ -27,12 +27,14 @@ from drayman.placement.gangs.dialects import kai, kubernetes, kueue, own, plugin
 from drayman.placement.gangs.gang import Dialect, Flaw, GangKey, InvalidGangError, Membership
 from drayman.placement.gangs.ranks import rank_of
 from drayman.placement.gangs.statements import Statements
+from drayman.placement.min_runtime import MIN_RUNTIME
 
-OF_OWNERS: Final = own.STATED | kai.STATED
+OF_OWNERS: Final = own.STATED | kai.STATED | {MIN_RUNTIME}
 """The annotations of a Job that count for its pods."""
 STATING_GANGS: Final = OF_OWNERS | kueue.STATED | {kai.POD_GROUP}
 """All annotations of pods that say something about gangs."""
 _STATING: Final = own.STATING | kai.STATING
+_COUNTING: Final = _STATING | {MIN_RUNTIME}
 
 
 class Reading(Struct, frozen=True):
@@ -50,7 +52,7 @@ JobStatements = Mapping[str, Mapping[str, str]]
 def statements_of(job: Job) -> Mapping[str, str] | None:
     """What the annotations of a Job state for its pods; None if nothing."""
     given = job.metadata.annotations
-    if not given or given.keys().isdisjoint(_STATING):
+    if not given or given.keys().isdisjoint(_COUNTING):
         return None
     return {name: text for name, text in given.items() if name in OF_OWNERS}
 

@@ -32,9 +32,9 @@ class Arranger:
         if len(demands) < least:
             return None
         try:
-            if self._are_apart(demands):
+            if self.are_apart(demands):
                 found = self._packed(demands, least, nodes)
-                if found is None or not self._share_devices(found):
+                if found is None or not self.share_devices(found):
                     return found
             return self._stepwise(demands, least, nodes)
         except OutOfSteps:
@@ -43,7 +43,7 @@ class Arranger:
         finally:
             self.gave_up |= self._seating.gave_up
 
-    def _are_apart(self, demands: Sequence[Demand]) -> bool:
+    def are_apart(self, demands: Sequence[Demand]) -> bool:
         """Whether where one of the pods goes matters to another only if it goes to the same node."""
         shared: set[str] = set()
         for demand in demands:
@@ -57,7 +57,7 @@ class Arranger:
                 shared.add(uid)
         return True
 
-    def _share_devices(self, seats: Seats) -> bool:
+    def share_devices(self, seats: Seats) -> bool:
         """Whether they take devices that more than one node can use."""
         return any(
             self._state.is_floating((result.driver, result.pool))

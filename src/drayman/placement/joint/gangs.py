@@ -150,6 +150,13 @@ class GangDecider:
         """The nodes of each place in which a gang that was refused could be, those with the most room first."""
         return Places(self._ground, refused.gang, refused.fewest).homes()
 
+    def are_apart(self, seats: Seats) -> bool:
+        """Whether what each of these gets depends on nothing but its own node, and on those that go to the same one."""
+        arranger = self._ground.arranger
+        return arranger.are_apart([seat.demand for seat in seats]) and not arranger.share_devices(
+            seats
+        )
+
     def extent(self, gang: Gang, nodes: Sequence[str]) -> Extent:
         """How near to each other members of a gang are that have these nodes."""
         return Places(self._ground, gang, Chosen((), {})).extent(nodes)

@@ -64,6 +64,8 @@ class Choosing:
         self._budget = Budget(steps)
         self._stuck: set[str] = set()
         self._homes = list(refused.homes)
+        # For pods that are alike, each seat was made with as few movers as possible.
+        self._are_alike = len({demand.key for demand in refused.demands}) == 1
 
     def first(self) -> Intent | Obstacle:
         """What to move, if all of it has another place."""
@@ -127,7 +129,7 @@ class Choosing:
             found = list({mover.key: mover for mover in (*found, *more)}.values())
             if not self._fits_without(found):
                 return None
-        elif len(found) > _MOST_SPARED:
+        elif len(found) > _MOST_SPARED or self._are_alike:
             return found
         for mover in sorted(found, key=lambda mover: mover.cost, reverse=True)[:_MOST_SPARED]:
             rest = [each for each in found if each is not mover]

@@ -18,7 +18,7 @@ from drayman.api.core import Pod
 from drayman.api.jobs import PodConditionPattern
 from drayman.api.labels import Labels
 from drayman.api.meta import controller_of
-from drayman.api.pods import is_finished, is_leaving, priority_of
+from drayman.api.pods import is_finished, is_leaving
 from drayman.api.resource import ResourceClaim
 from drayman.api.times import seconds_of
 from drayman.api.workloads import PodDisruptionBudget
@@ -87,6 +87,8 @@ class Mover(Struct, frozen=True, eq=False):
     claims: tuple[ResourceClaim, ...]
     """Those that give back their devices."""
     cost: Cost
+    priority: int
+    """Of the most important of them."""
     gang: GangKey | None = None
 
     @property
@@ -98,10 +100,6 @@ class Mover(Struct, frozen=True, eq=False):
     def devices(self) -> int:
         """How many devices they hold, entirely or in part."""
         return sum(len(claim.status.results) for claim in self.claims)
-
-    @property
-    def priority(self) -> int:
-        return max(map(priority_of, self.pods))
 
     def leave(self, trial: Trial) -> None:
         for pod in self.pods:
@@ -190,7 +188,9 @@ class Movers:
         bar = self._bar(pods, tuple(claims.values()), gang)
         if bar is None:
             key = None if gang is None else gang.key
-            yield Mover(tuple(pods), tuple(claims.values()), self._cost(pods, gang), key)
+            priority = max(map(self._state.gangs.priority_of, pods))
+            cost = self._cost(pods, gang)
+            yield Mover(tuple(pods), tuple(claims.values()), cost, priority, key)
         elif claims:
             self.staying[bar] += len(pods)
 
@@ -205,7 +205,7 @@ class Movers:
             if users is None or any(user.uid not in own for user in users):
                 return Bar.SHARED_CLAIM
         for pod in pods:
-            bar = _bar_of(pod, self._now)
+            bar = _bar_of(pod, self._now, self._state.gangs.stated_for(pod))
             if bar is not None:
                 return bar
             if self._is_last_try(pod):
@@ -226,7 +226,7 @@ class Movers:
         )
 
     def _cost(self, pods: Sequence[Pod], gang: Gang | None) -> Cost:
-        importance = sum(priority_of(pod) - _LOWEST for pod in pods)
+        importance = sum(self._state.gangs.priority_of(pod) - _LOWEST for pod in pods)
         disturbed: Sequence[Pod] = pods
         if gang is not None:
             disturbed = [member.pod for member in self._state.gangs.placed(gang.key).values()]
@@ -280,7 +280,7 @@ class _Budgets:
         return self._found[key]
 
 
-def _bar_of(pod: Pod, now: float) -> Bar | None:
+def _bar_of(pod: Pod, now: float, of_job: Mapping[str, str]) -> Bar | None:
     """What a pod says by itself."""
     owner = controller_of(pod.metadata)
     if owner is not None and owner.kind in ("DaemonSet", "Node"):
@@ -291,12 +291,12 @@ def _bar_of(pod: Pod, now: float) -> Bar | None:
         return Bar.LEAVING
     if pod.metadata.annotations.get(SAFE_TO_EVICT) == "false":
         return Bar.ANNOTATED
-    return Bar.YOUNG if is_protected(pod, now) else None
+    return Bar.YOUNG if is_protected(pod, now, of_job) else None
 
 
-def is_moved_by(mover: Mover, beneficiary: Pod) -> bool:
-    """Whether pods may be moved for another: they are not more important, and the same scheduler places them again."""
-    if mover.priority > priority_of(beneficiary):
+def is_moved_by(mover: Mover, beneficiary: Pod, priority: int) -> bool:
+    """Whether pods may be moved for another of this priority: they are not more important, and the same scheduler places them again."""
+    if mover.priority > priority:
         return False
     return all(scheduler_of(pod) == scheduler_of(beneficiary) for pod in mover.pods)
 

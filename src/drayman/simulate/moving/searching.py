@@ -104,9 +104,13 @@ class Searching:
         while number:
             intents = [turn.intent for turn in turns[:number] if isinstance(turn, _Turn)]
             with self._state.trial():
-                tried = carried_out(self._deciding, intents)
+                tried = carried_out(self._deciding, intents, self._next)
             if not isinstance(tried, Stuck):
-                return self._carried_out(turns[:number], intents)
+                # What comes last need not be carried out once more: nothing is tried on top of it.
+                is_last = number == len(turns)
+                return self._settled(
+                    turns[:number], tried if is_last else self._carried_out(intents)
+                )
             stuck = intents[tried.intent]
             number = next(
                 at
@@ -115,14 +119,16 @@ class Searching:
             )
         return []
 
-    def _carried_out(
-        self, turns: Sequence[Settled | _Turn], intents: Sequence[Intent]
-    ) -> list[Settled]:
+    def _carried_out(self, intents: Sequence[Intent]) -> list[Moves]:
         done = carried_out(self._deciding, intents, self._next)
         if isinstance(done, Stuck):
             raise RuntimeError("moves that have worked in a trial do not work after it")
         self._moved.update(mover.key for intent in intents for mover in intent.movers)
         self._next += sum(len(moves.steps) for moves in done)
+        return done
+
+    @staticmethod
+    def _settled(turns: Sequence[Settled | _Turn], done: Sequence[Moves]) -> list[Settled]:
         moves = iter(done)
         return [
             turn if isinstance(turn, Settled) else Settled(turn.intent.unit, next(moves))
@@ -137,8 +143,8 @@ class Searching:
             raise RuntimeError("a unit that fits does not")
         intent = self._choosing(unit, turn.before, frozenset()).proven()
         if isinstance(intent, Intent):
-            (settled,) = self._carried_out([_Turn(intent, turn.before)], [intent])
-            return settled
+            (moves,) = self._carried_out([intent])
+            return Settled(unit, moves)
         self._refused[self._shape(unit, turn.before)] = intent
         return Settled(unit, intent)
 
@@ -149,6 +155,8 @@ class Searching:
         )
 
     def _may_move(self, unit: Unit, going: Set[str]) -> Callable[[str], Sequence[Mover]]:
+        priority = self._state.gangs.priority_of(unit.first)
+
         def movers_on(node: str) -> Sequence[Mover]:
             return [
                 mover
@@ -156,7 +164,7 @@ class Searching:
                 if mover.key not in self._moved
                 and mover.key not in going
                 and (unit.gang is None or mover.gang != unit.gang)
-                and is_moved_by(mover, unit.first)
+                and is_moved_by(mover, unit.first, priority)
             ]
 
         return movers_on
@@ -171,4 +179,5 @@ class Searching:
             if self._state.gangs.placed(gang.key):
                 return unit.name
             about = (gang.least, gang.least_children, gang.subgroups, gang.wish, gang.slices)
-        return kinds, about, first.spec.priority, first.spec.scheduler_name
+        priority = self._state.gangs.priority_of(first)
+        return kinds, about, priority, first.spec.scheduler_name

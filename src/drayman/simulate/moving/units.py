@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from drayman.allocator import Policy
 from drayman.api.core import Pod
-from drayman.api.pods import containers_of, is_active, priority_of
+from drayman.api.pods import containers_of, is_active
 from drayman.placement.decision.deciding import Decider
 from drayman.placement.decision.outcomes import Fitting, NoNode, NoPlacement
 from drayman.placement.demand import Demand
@@ -17,7 +17,7 @@ from drayman.placement.domains.copies import CopyCounts
 from drayman.placement.domains.following import Domains
 from drayman.placement.gangs.gang import GangKey
 from drayman.placement.joint.gangs import Flawed, GangDecider, Incomplete, NoRoom, Starting
-from drayman.placement.joint.seating import Seat, Seats
+from drayman.placement.joint.seating import Seat, Seats, taken_as_it_is
 from drayman.placement.nodes import NodeState
 from drayman.placement.world import World
 from drayman.reasons.gangs import GangReasons
@@ -120,7 +120,7 @@ class Deciding:
         outcome = self.round.consider(pod)
         match outcome:
             case Fitting(demand, found):
-                return (Seat(demand, found),)
+                return (Seat(demand, taken_as_it_is(found)),)
             case NoNode(demand, not_found):
                 everywhere = tuple(self.state.nodes.values())
                 return Refused((demand,), (everywhere,), not_found.retry, outcome)
@@ -147,8 +147,9 @@ def waiting_units(world: World, pods: Iterable[Pod] | None = None) -> list[Unit]
             found[pod.metadata.uid] = Unit((pod,))
         elif key not in found:
             members = of_gangs.get(key) or [pod]
-            found[key] = Unit(tuple(sorted(members, key=_rank)), key)
-    return sorted(found.values(), key=lambda unit: _rank(unit.first))
+            found[key] = Unit(tuple(sorted(members, key=_age)), key)
+    priority_of = world.state.gangs.priority_of
+    return sorted(found.values(), key=lambda u: (-priority_of(u.first), _age(u.first)))
 
 
 def _waits(pod: Pod) -> bool:
@@ -169,7 +170,6 @@ def gang_of(world: World, pod: Pod) -> GangKey | None:
     return None if key is None or gangs.gang(key) is None else key
 
 
-def _rank(pod: Pod) -> tuple[int, str, str, str]:
+def _age(pod: Pod) -> tuple[str, str, str]:
     metadata = pod.metadata
-    created = metadata.creation_timestamp or ""
-    return -priority_of(pod), created, metadata.namespace, metadata.name
+    return metadata.creation_timestamp or "", metadata.namespace, metadata.name

@@ -102,7 +102,6 @@ def gang_of(key: GangKey, group: KaiPodGroup, topologies: Topologies) -> Gang:
         least_children=_children(spec.min_sub_group, outermost, "spec.minSubGroup"),
         subgroups=subgroups,
         wish=_wish(spec.topology_constraint, "spec.topologyConstraint", topologies),
-        goes_as_one=True,
         grace_s=GRACE_S if grace is None else None if grace < 0 else grace,
         preemption_delay_s=delay or 0.0,
         is_preemptible=_PREEMPTIBLE[spec.preemptibility],
@@ -270,4 +269,4 @@ def declared_gang(
         )
     except InvalidGangError as error:
         return Flaw(key, FlawKind.INVALID, str(key), error.message, error.field)
-    return replace(gang, wish=wish, slices=slices, goes_as_one=True, grace_s=GRACE_S)
+    return replace(gang, wish=wish, slices=slices, grace_s=GRACE_S)

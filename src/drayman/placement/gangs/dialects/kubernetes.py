@@ -45,8 +45,10 @@ def gang_of(key: GangKey, group: PodGroup) -> Gang | None:
         slices=slices,
         timeout_s=time_limits.timeout_of(statements),
         grace_s=time_limits.grace_of(statements),
-        priority=spec.priority,
+        # The server enters 0 for a group that says nothing: then the priorities of its pods count.
+        priority=spec.priority if spec.priority_class_name else spec.priority or None,
         goes_as_one=spec.disruption_mode == _AS_ONE,
+        goes_singly=spec.disruption_mode != _AS_ONE,
         since=seconds_of(group.metadata.creation_timestamp),
     )
 

@@ -1,0 +1,491 @@
+"""Room for a gang that was refused: which others have to go so that it starts.
+
+Trying every victim with a search for the whole gang would take minutes. So it is done in the large first. What everybody who might go holds
+is counted by node, and the nodes of a place in which the gang could be are ordered by what it costs to clear them. The fewest of them that
+are enough by counting are cleared in a trial, and the gang is decided about as always; if it does not fit, more are cleared. Then the gang
+has its seats, and those who are not in the way of a seat are spared, node by node, the most important first. In the end the gang is decided
+about once more in a trial without the victims alone: nobody goes for a gang that would not fit.
+
+Budgets and priorities come first: those who are protected by a budget, or more important than others, are not considered at all where the
+gang fits without them. Victims are parties, so gangs go as gangs.
+
+Where members depend on each other, or on pods elsewhere, nodes do not stand for themselves. Then, and where there are few victims, each of
+them is spared by a decision about the whole gang; beyond `MOST_SPARED` of them, all stay victims.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Hashable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import AbstractContextManager
+from typing import Final, TypeVar
+
+from msgspec import Struct
+
+from drayman.api.core import Pod
+from drayman.api.resource import ResourceClaim
+from drayman.inventory.allowance import UnfinishedError
+from drayman.placement.demand import Demand
+from drayman.placement.domains.rooms import Amounts
+from drayman.placement.joint.gangs import GangDecider, NoRoom, Starting
+from drayman.placement.joint.seating import Seating, Seats
+from drayman.placement.nodes import NodeState
+from drayman.placement.parties import Occupant, Party, in_order_of_return, leave
+from drayman.placement.preemption import CHANGED, Changed, Violating
+from drayman.placement.state import ClusterState
+from drayman.placement.trial import Trial
+from drayman.placement.victims import never
+
+MOST_DECISIONS: Final = 48
+"""How often a whole gang is decided about in one search. Beyond it the search is left for another time."""
+MOST_SPARED: Final = 16
+"""How many victims are spared by deciding about the whole gang without each of them."""
+T = TypeVar("T")
+Level = tuple[bool, int]
+"""How bad it is that a party goes: whether a budget protects it, and its priority."""
+
+
+class Present(Struct, frozen=True):
+    """Who is there besides the gang."""
+
+    parties: tuple[Party, ...]
+    """Those that may be evicted for it."""
+    leaving: tuple[Party, ...] = ()
+    unused: tuple[ResourceClaim, ...] = ()
+    """Claims that are about to give back their devices because no pod uses them any more."""
+
+
+class Cleared(Struct, frozen=True, eq=False):
+    """Who has to go for a gang, and where it then starts."""
+
+    starting: Starting
+    victims: tuple[Party, ...]
+    leaving: tuple[Pod, ...]
+    """Pods that leave anyway and whose room it takes."""
+    freed: tuple[ResourceClaim, ...]
+    """The claims that give back their devices when all of them are gone."""
+
+    @property
+    def pods(self) -> tuple[Pod, ...]:
+        """The pods to evict."""
+        return tuple(pod for party in self.victims for pod in party.pods)
+
+
+ClearingSearch = Generator[None, None, Cleared | Changed | None]
+"""Yields where a break is due; the state is then as it was. `Changed`: it makes sense to search again."""
+Listing = Callable[[Callable[[Occupant], bool]], Present]
+"""Who is there now. The argument says of which members of a gang it is better that they go."""
+
+
+class _OutOfDecisions(Exception):
+    """The search takes too long."""
+
+
+class Clearing:
+    """One search. Leaves the state as it found it."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        refused: NoRoom,
+        candidates: Sequence[Pod],
+        deciding: Callable[[], GangDecider],
+        listing: Listing,
+        violating: Violating,
+        limited: Callable[[], AbstractContextManager[object]],
+        is_due: Callable[[], bool] = never,
+    ) -> None:
+        """`candidates` are the members that wait; `limited` limits the work of one decision; `is_due` says whether a break is due."""
+        self._state = state
+        self._refused = refused
+        self._candidates = candidates
+        self._deciding = deciding
+        self._listing = listing
+        self._violating = violating
+        self._limited = limited
+        self._is_due = is_due
+        self._decisions = 0
+        self._has_paused = False
+
+    def search(self) -> ClearingSearch:
+        """The cheapest way that is found."""
+        try:
+            return (yield from self._search())
+        except (UnfinishedError, _OutOfDecisions):
+            return CHANGED
+
+    def _search(self) -> ClearingSearch:
+        present = self._listing(lambda _: True)
+        if present.leaving or present.unused:
+            starting = self._decide(present, ())
+            if starting is not None:
+                return self._result(present, (), starting)
+            yield from self._break_if_due()
+        if not present.parties:
+            return None
+        levels = yield from self._levels(present.parties)
+        found = yield from self._in_the_large(present, levels)
+        if found is None:
+            return None
+        gone, starting = found
+        present, victims = self._with_seats(gone, starting)
+        if victims is None:
+            return CHANGED
+        seats = {seat.found.node.facts.name for seat in starting.seats}
+        protected = yield from self._noting(self._violating(_pods(victims)))
+        if self._deciding().are_apart(starting.seats):
+            spared = yield from self._spared_by_node(present, victims, starting, protected, seats)
+        else:
+            spared = victims
+        return (yield from self._verified(victims, spared, protected, seats))
+
+    # In the large: which nodes are cleared.
+
+    def _levels(self, parties: Sequence[Party]) -> Generator[None, None, Mapping[int, Level]]:
+        """How bad it is that each of the parties goes. A gang is as bad as the worst of its members."""
+        cheapest_first = list(reversed(in_order_of_return(parties, ())))
+        protected = yield from self._noting(self._violating(_pods(cheapest_first)))
+        uids = frozenset(protected)
+        levels = {id(p): (not uids.isdisjoint(p.uids), p.priority) for p in parties}
+        for party in parties:
+            if party.core is not None and id(party.core) in levels:
+                levels[id(party.core)] = max(levels[id(party.core)], levels[id(party)])
+        return levels
+
+    def _in_the_large(
+        self, present: Present, levels: Mapping[int, Level]
+    ) -> Generator[None, None, tuple[Collection[str], Starting] | None]:
+        """Who goes if whole nodes are cleared, by uid, and where the gang then starts."""
+        steps = sorted(set(levels.values()))
+        counts = _Counts(self, present)
+        while steps:
+            at, homes = counts.first_enough(steps, levels)
+            if not homes:
+                return None
+            yield from self._break_if_due()
+            allowed = [party for party in present.parties if levels[id(party)] <= steps[at]]
+            for home in homes:
+                found = yield from self._in_home(counts, present, allowed, levels, home)
+                if found is not None:
+                    return found
+            # What counting does not know is in the way. Where there are very many steps, not each of them is tried.
+            steps = steps[at + 1 :]
+            steps = steps[len(steps) // 2 :] if len(steps) > MOST_DECISIONS else steps
+        return None
+
+    def _in_home(
+        self,
+        counts: _Counts,
+        present: Present,
+        allowed: Sequence[Party],
+        levels: Mapping[int, Level],
+        home: Collection[str],
+    ) -> Generator[None, None, tuple[Collection[str], Starting] | None]:
+        """The fewest nodes of a place that have to be cleared, those that cost least first."""
+        order = counts.order(allowed, levels, home)
+        least = counts.fewest(order, home)
+        on_node = _by_node(allowed)
+        low, high, reach = least - 1, len(order), 0
+        best: tuple[Collection[str], Starting] | None = None
+        number = least
+        while low < number <= high:
+            touched = {id(p): p for name in order[:number] for p in on_node[name]}
+            parties = _with_their_gangs(allowed, touched)
+            starting = self._decide(present, parties)
+            if starting is not None:
+                best = ({uid for party in parties for uid in party.uids}, starting)
+                high = number - 1
+            else:
+                low = number
+            if best is None:
+                reach = 2 * reach + 1
+                number = min(low + reach, high)
+            else:
+                number = (low + high + 1) // 2
+            yield from self._break_if_due()
+        return best
+
+    # In the small: who is spared.
+
+    def _with_seats(
+        self, gone: Collection[str], starting: Starting
+    ) -> tuple[Present, list[Party] | None]:
+        """Who is there, with those members of gangs going first that are where the gang has its seats, and who of them goes."""
+        nodes = {seat.found.node.facts.name for seat in starting.seats}
+        present = self._listing(lambda each: each.node in nodes)
+        touched = {id(p): p for p in present.parties if not p.uids.isdisjoint(gone)}
+        victims = _with_their_gangs(present.parties, touched)
+        still = {uid for party in victims for uid in party.uids}
+        lost = [uid for uid in gone if uid not in still and self._state.node_of(uid) is not None]
+        return present, None if lost else victims
+
+    def _spared_by_node(
+        self,
+        present: Present,
+        victims: Sequence[Party],
+        starting: Starting,
+        protected: Collection[str],
+        nodes: Collection[str],
+    ) -> Generator[None, None, list[Party]]:
+        """Those of the victims that still have to go if the gang keeps its seats."""
+        table = _Table(self._deciding().seating, starting.seats)
+        going = {id(party): party for party in victims}
+        here = _by_node(victims)
+        leaving = _by_node(present.leaving)
+        for party in in_order_of_return(victims, protected):
+            if party.core is not None and id(party.core) in going:
+                continue
+            stays = True
+            for name in dict.fromkeys(each.node for each in party.members if each.node in nodes):
+                gone = [p for p in here[name] if p is not party and id(p) in going]
+                node = self._state.nodes.get(name)
+                with self._state.trial() as trial, self._limited():
+                    for claim in present.unused:
+                        trial.free(claim)
+                    for each in (*leaving.get(name, ()), *gone):
+                        leave((m for m in each.members if m.node == name), trial)
+                    stays = node is not None and table.has_seats(node)
+                if not stays:
+                    break
+            if stays:
+                del going[id(party)]
+            yield from self._break_if_due()
+        return list(going.values())
+
+    def _verified(
+        self,
+        victims: Sequence[Party],
+        spared: Sequence[Party],
+        protected: Collection[str],
+        nodes: Collection[str],
+    ) -> ClearingSearch:
+        """The gang fits without those who are left alone, or else without all. Both is looked at in the cluster as it is by now."""
+        chosen = list(spared)
+        present = self._listing(lambda each: each.node in nodes)
+        starting = self._decide(present, chosen)
+        if starting is None and len(spared) < len(victims):
+            chosen = list(victims)
+            starting = self._decide(present, chosen)
+        if starting is None:
+            return CHANGED if self._has_paused else None
+        if len(chosen) <= MOST_SPARED:
+            for party in in_order_of_return(chosen, protected):
+                if party.core is not None and any(party.core is each for each in chosen):
+                    continue
+                yield from self._break_if_due()
+                fewer = [each for each in chosen if each is not party]
+                without = self._decide(present, fewer)
+                if without is not None:
+                    chosen, starting = fewer, without
+        if not self._has_paused:
+            return self._result(present, chosen, starting)
+        return self._once_more(chosen, nodes)
+
+    def _once_more(self, chosen: Sequence[Party], nodes: Collection[str]) -> Cleared | Changed:
+        """The same victims in the cluster as it is now, if they may still go and still suffice."""
+        present = self._listing(lambda each: each.node in nodes)
+        wanted = {uid for party in chosen for uid in party.uids}
+        wanted = {uid for uid in wanted if self._state.node_of(uid) is not None}
+        again = [party for party in present.parties if not party.uids.isdisjoint(wanted)]
+        if {uid for party in again for uid in party.uids} != wanted:
+            return CHANGED
+        starting = self._decide(present, again)
+        return CHANGED if starting is None else self._result(present, again, starting)
+
+    # Questions.
+
+    def _decide(self, present: Present, victims: Iterable[Party]) -> Starting | None:
+        """Where the gang starts without these, and without those that leave anyway."""
+        if self._decisions >= MOST_DECISIONS:
+            raise _OutOfDecisions
+        self._decisions += 1
+        with self._state.trial() as trial, self._limited():
+            _clear(trial, present, victims)
+            outcome = self._deciding().decide_about(self._refused.gang.key, self._candidates)
+        if isinstance(outcome, NoRoom) and outcome.gave_up:
+            raise _OutOfDecisions
+        return outcome if isinstance(outcome, Starting) else None
+
+    def amounts(
+        self, present: Present, victims: Iterable[Party]
+    ) -> tuple[Mapping[str, Amounts], Amounts] | None:
+        """What each node holds of the gang without these, by counting, and what is needed. None if the gang names no level that exists."""
+        with self._state.trial() as trial, self._limited():
+            _clear(trial, present, victims)
+            counted = self._deciding().counted(self._refused)
+            if counted is None:
+                return None
+            tree = counted.rooms.tree
+            leaves = {name: tree.leaf(name) for name in self._state.nodes}
+            held = {
+                name: counted.rooms.of(leaf) for name, leaf in leaves.items() if leaf is not None
+            }
+            return held, counted.request.need
+
+    def homes(self) -> tuple[tuple[str, ...], ...]:
+        homes = self._deciding().homes(self._refused)
+        return tuple(tuple(node.facts.name for node in nodes) for nodes in homes)
+
+    def _result(self, present: Present, victims: Iterable[Party], starting: Starting) -> Cleared:
+        nodes = {seat.found.node.facts.name for seat in starting.seats}
+        chosen = tuple(victims)
+        leaving = [p for p in present.leaving if any(each.node in nodes for each in p.members)]
+        with self._state.trial() as trial:
+            _clear(trial, Present((), tuple(leaving), present.unused), chosen)
+            freed = trial.freed
+        return Cleared(starting, chosen, tuple(_pods(leaving)), freed)
+
+    def _break_if_due(self) -> Generator[None, None, None]:
+        if self._is_due():
+            self._has_paused = True
+            yield
+
+    def _noting(self, search: Generator[None, None, T]) -> Generator[None, None, T]:
+        while True:
+            try:
+                next(search)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            self._has_paused = True
+            yield
+
+
+class _Table:
+    """Who sits on which node, and whether nodes still have these seats. Nodes that are alike are asked once."""
+
+    def __init__(self, seating: Seating, seats: Seats) -> None:
+        self._seating = seating
+        self._demands: dict[str, list[Demand]] = {}
+        for seat in seats:
+            self._demands.setdefault(seat.found.node.facts.name, []).append(seat.demand)
+        self._known: dict[Hashable, bool] = {}
+
+    def has_seats(self, node: NodeState) -> bool:
+        demands = self._demands[node.facts.name]
+        kinds = Counter(demand.key for demand in demands)
+        first = {demand.key: demand for demand in reversed(demands)}
+        like = self._seating.likeness(node, [first[key] for key in kinds])
+        asked = (like, tuple(kinds.items()))
+        if asked not in self._known:
+            self._known[asked] = self._seating.seats(node, demands) is not None
+        return self._known[asked]
+
+
+class _Counts:
+    """What nodes hold of a gang as they are, and if everybody who may go is gone."""
+
+    def __init__(self, clearing: Clearing, present: Present) -> None:
+        self._clearing = clearing
+        self._present = present
+        self._homes = clearing.homes()
+        self._now: Mapping[str, Amounts] = {}
+        self._empty: Mapping[str, Amounts] = {}
+        self._need: Amounts = ()
+
+    def first_enough(
+        self, steps: Sequence[Level], levels: Mapping[int, Level]
+    ) -> tuple[int, list[tuple[str, ...]]]:
+        """The first of the steps with which some places hold the gang, by counting, and those places."""
+        counted = self._clearing.amounts(self._present, ())
+        if counted is None:
+            return 0, []
+        self._now, self._need = counted
+        low, high = 0, len(steps) - 1
+        homes = self._enough(steps[high], levels)
+        found = high
+        while homes and low < high:
+            middle = (low + high) // 2
+            enough = self._enough(steps[middle], levels)
+            if enough:
+                homes, high, found = enough, middle, middle
+            else:
+                low = middle + 1
+        if homes:
+            self._enough(steps[found], levels)
+        return found, homes
+
+    def _enough(self, step: Level, levels: Mapping[int, Level]) -> list[tuple[str, ...]]:
+        gone = [party for party in self._present.parties if levels[id(party)] <= step]
+        counted = self._clearing.amounts(self._present, gone)
+        self._empty = {} if counted is None else counted[0]
+        return [home for home in self._homes if self._missing(home, home) <= 0]
+
+    def _missing(self, home: Iterable[str], cleared: Iterable[str]) -> int:
+        """How much of what is needed most is missing if some nodes of a place are cleared."""
+        clear = set(cleared)
+        total = [0] * len(self._need)
+        for name in home:
+            amounts = (self._empty if name in clear else self._now).get(name, ())
+            for index, amount in enumerate(amounts):
+                total[index] += amount
+        return max((n - t for n, t in zip(self._need, total, strict=True)), default=0)
+
+    def order(
+        self, allowed: Sequence[Party], levels: Mapping[int, Level], home: Iterable[str]
+    ) -> list[str]:
+        """The nodes of a place that can be cleared, those first of which the least is lost for what is gained."""
+        on_node = _by_node(allowed)
+
+        def cost(name: str) -> tuple[bool, Level, float, str]:
+            parties = on_node[name]
+            gain = self._gain(name)
+            worst = max(levels[id(party)] for party in parties)
+            number = sum(len(party.members) for party in parties)
+            return not gain, worst, number / (gain or 1), name
+
+        return sorted((name for name in home if name in on_node), key=cost)
+
+    def fewest(self, order: Sequence[str], home: Iterable[str]) -> int:
+        """How many nodes, in this order, have to be cleared at least."""
+        total = [0] * len(self._need)
+        for name in home:
+            for index, amount in enumerate(self._now.get(name, ())):
+                total[index] += amount
+        for number, name in enumerate(order):
+            if all(t >= n for t, n in zip(total, self._need, strict=True)):
+                return number
+            now = self._now.get(name, (0,) * len(total))
+            for index, amount in enumerate(self._empty.get(name, ())):
+                total[index] += amount - now[index]
+        return len(order)
+
+    def _gain(self, name: str) -> int:
+        before = self._now.get(name, ())
+        return sum(self._empty.get(name, ())) - sum(before)
+
+
+def _clear(trial: Trial, present: Present, victims: Iterable[Party]) -> None:
+    for claim in present.unused:
+        trial.free(claim)
+    for party in (*present.leaving, *victims):
+        party.leave(trial)
+
+
+def _with_their_gangs(parties: Iterable[Party], touched: Mapping[int, Party]) -> list[Party]:
+    """Some parties, with the members of gangs that make no sense without them."""
+    return [
+        party
+        for party in parties
+        if id(party) in touched or (party.core is not None and id(party.core) in touched)
+    ]
+
+
+def _by_node(parties: Iterable[Party]) -> dict[str, list[Party]]:
+    found: dict[str, list[Party]] = {}
+    for party in parties:
+        for name in dict.fromkeys(each.node for each in party.members):
+            found.setdefault(name, []).append(party)
+    return found
+
+
+def _pods(parties: Iterable[Party]) -> list[Pod]:
+    return [pod for party in parties for pod in party.pods]
