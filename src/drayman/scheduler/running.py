@@ -371,6 +371,7 @@ class Scheduler:
 
     def awaits_others(self, entry: QueuedUnit, until: float | None) -> None:
         self._cycle.retrying.awaits_others(entry, until)
+        self._cycle.reserving.give_up(entry.key)
 
     def put_off(self, uid: str) -> None:
         self._hold_back(uid)
@@ -379,8 +380,12 @@ class Scheduler:
         """Begin work that other decisions need not wait for."""
         task = asyncio.create_task(work)
         self._aside.add(task)
-        task.add_done_callback(self._aside.discard)
+        task.add_done_callback(self._put_away)
         return task
+
+    def _put_away(self, task: asyncio.Task[None]) -> None:
+        self._aside.discard(task)
+        self._work.set()  # a unit may have to be tried again, at once or at some time
 
     async def _foresee(self) -> None:
         """Find out when units that were refused can start. Those that this concerns are tried again."""
@@ -388,7 +393,6 @@ class Scheduler:
             await self._cycle.reserving.complete()
         finally:
             self._foreseeing = None
-            self._work.set()
 
     async def _work_out(self, entry: QueuedUnit, rest: Callable[[], object]) -> None:
         """Do what a decision needs and takes too long for the event loop, for one pod at a time."""
@@ -400,7 +404,6 @@ class Scheduler:
             self._cycle.retrying.failed(entry, self._clock())
         else:
             self.queue.wake_pods((entry.key,))
-        self._work.set()
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)
