@@ -28,6 +28,7 @@ WAITS: Final = 1
 STATUSES: Final = {
     "drayman explain pod/waits": WAITS,
     "drayman explain --all": WAITS,
+    "drayman defrag": WAITS,
     "kubectl drayman explain pod/waits -o json": WAITS,
     "drayman plan -f examples/plan/job.yaml --times 20": WAITS,
 }

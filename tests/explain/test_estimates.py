@@ -28,6 +28,7 @@ def running(name: str, node: str, runtime: str = "", image: str = "") -> tuple[P
         metadata=metadata,
         status=status,
         nodeName=node,
+        restartPolicy="Never",
         containers=containers,
     )
     result = {"request": "gpu", "driver": DRIVER, "pool": node, "device": "gpu-0"}

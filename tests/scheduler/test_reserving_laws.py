@@ -168,3 +168,14 @@ def test_what_others_leave_counts_for_the_reserved_unit() -> None:
     )
     assert yard.outcomes["beside"].started == begun + 2
     assert yard.outcomes["next"].started == begun + 100
+
+
+def test_a_higher_priority_is_not_held_back() -> None:
+    """Room is reserved against those that come after, and a pod of a higher priority comes first whenever it arrives."""
+    yard = Yard([(2, 8), (2, 8)])
+    begun = yard.now
+    gang = Work("gang", 1, 2, 2, 1, 50)
+    urgent = Work("urgent", 2, 1, 2, 1, 500, priority=10)
+    yard.replay([Work("first", 0, 1, 2, 1, 100), gang, urgent])
+    assert yard.outcomes["urgent"].started == begun + 2
+    assert yard.outcomes["gang"].started == begun + 502

@@ -12,6 +12,7 @@ from drayman.explain.answer import Explanation, GangAnswer
 from drayman.explain.estimates import Prospect, Prospects
 from drayman.explain.gang import GangFinding, Gangs
 from drayman.explain.pod import explain_member, explained
+from drayman.explain.promised import with_room_kept
 from drayman.explain.workload import Whole, explain_pods
 from drayman.placement.gangs.book import GroupObject, key_of_group, ranked
 from drayman.placement.gangs.gang import GangKey
@@ -38,6 +39,8 @@ def explain_group(world: World, group: GroupObject) -> Explanation:
     waiting = [p for p in pods if not p.spec.node_name and held_by_itself(p) is None]
     prospect = Prospects(world).of(waiting[0]) if waiting else Prospect()
     first_line = prospect.held or _headline(found, answer)
+    if found.refusal is not None:
+        first_line = with_room_kept(world, first_line, waiting)
     base = explained(world, _KIND, group.metadata, first_line)
     if found.refusal is not None and waiting:
         first = explain_member(world, waiting[0], gangs, found)

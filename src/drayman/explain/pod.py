@@ -17,6 +17,7 @@ from drayman.explain.gang import GangFinding, Gangs, headline_of
 from drayman.explain.hidden import UNTRIED, as_far_as_seen
 from drayman.explain.holders import Holders, holders
 from drayman.explain.nearest import nearest_miss, nearest_site
+from drayman.explain.promised import with_room_kept
 from drayman.explain.remedies.choosing import remedies_for
 from drayman.explain.remedies.gangs import remedies_for_gang
 from drayman.explain.remedies.replacing import replaced_pod
@@ -64,7 +65,8 @@ def explain_pod(
     prospect = Prospects(world).of(pod)
     if isinstance(outcome, NoNode):
         base = _pending(world, pod, outcome, planned, with_remedies=with_remedies)
-        return msgspec.structs.replace(base, estimate=prospect.estimate)
+        first = with_room_kept(world, base.headline, (pod,))
+        return msgspec.structs.replace(base, headline=first, estimate=prospect.estimate)
     assert isinstance(outcome, Fitting)  # nothing else is being decided
     under_way = volumes_under_way(outcome.found) or prospect.held
     if under_way is not None:
@@ -96,6 +98,8 @@ def explain_member(
             devices=_planned(seat.found),
         )
     else:
+        waiting = world.state.gangs.waiting(found.key).values()
+        first = with_room_kept(world, first, (member.pod for member in waiting))
         base = _member_without_room(world, pod, first, planned)
         if with_remedies:
             help_ = remedies_for_gang(world, pod, gangs, found)

@@ -101,9 +101,9 @@ def parties_of(
     `succeeded` are those that have done their part, by subgroup: they count for the quorum.
     """
     priority = importance_of_running(gang.priority, [each.pod for each in members])
-    if gang.is_preemptible is False:
+    if gang.is_preemptible is False or not members:
         return []
-    if gang.goes_singly or not _has_quorum(gang):
+    if not goes_together(gang):
         return [Party.alone(each, priority) for each in members if not each.is_safe]
     if gang.goes_as_one:
         whole = Party(tuple(members), priority, gang=gang.key)
@@ -116,8 +116,10 @@ def parties_of(
     return [*parties, *(Party((e,), priority, core=rest) for e in beyond if not e.is_safe)]
 
 
-def _has_quorum(gang: Gang) -> bool:
-    return gang.least > 0 or any(each.least for each in gang.subgroups)
+def goes_together(gang: Gang) -> bool:
+    """Whether members of a gang may take others with them."""
+    has_quorum = gang.least > 0 or any(each.least for each in gang.subgroups)
+    return gang.goes_as_one or (has_quorum and not gang.goes_singly)
 
 
 def _split(
@@ -126,12 +128,15 @@ def _split(
     succeeded: Mapping[str, int],
     is_in_the_way: Callable[[Occupant], bool],
 ) -> tuple[list[Occupant], list[Occupant]]:
-    """The members that the gang cannot do without, and those beyond: first those in the way, then the last ones."""
+    """The members that the gang cannot do without, and those beyond: those that may go, first those in the way, then the last ones."""
     has = Counter(succeeded)
     has.update(each.part for each in members)
-    beyond: list[Occupant] = []
     last_first = list(reversed(members))
-    last_first.sort(key=lambda each: not is_in_the_way(each))
+    last_first.sort(key=lambda each: (each.is_safe, not is_in_the_way(each)))
+    beyond: list[Occupant] = []
+    if not gang.subgroups:
+        beyond = last_first[: max(0, has.total() - gang.least)]
+        last_first = []
     for each in last_first:
         has[each.part] -= 1
         if shortfall(gang, has) is None:

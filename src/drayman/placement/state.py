@@ -112,7 +112,8 @@ class ClusterState(ClaimBook):
             self.runs.observe(pod)
             self.remove_pod(uid)
             return
-        self.runs.see(pod)
+        if self.runs.see(pod):
+            self._wake(Wake.NODES)  # it may be known now when there will be room
         if has_claims(pod):
             for lost in lost_claims_of(pod):
                 self.keep_for((uid,), lost)
@@ -143,7 +144,8 @@ class ClusterState(ClaimBook):
     def set_job(self, job: Job) -> None:
         """What it says about its pods: that they are a gang, how long they run."""
         self.gangs.set_job(job)
-        self.runs.set_job(job)
+        if self.runs.set_job(job):
+            self._wake(Wake.NODES)
 
     def remove_job(self, job: Job) -> None:
         self.gangs.remove_job(job)
@@ -254,6 +256,10 @@ class ClusterState(ClaimBook):
     def _pod_changed(self, before: PodNeeds | None, after: PodNeeds) -> None:
         labels = self.neighbourhood.namespace_labels(after.namespace)
         self._wake(PodChange(before, after, labels))
+
+    def _needs_of(self, uid: str) -> PodNeeds | None:
+        placed = self._nodes.find(uid)
+        return None if placed is None else placed.needs
 
     def _users_of(self, claim: ResourceClaim) -> frozenset[str]:
         found: set[str] = set()

@@ -218,7 +218,10 @@ class Cycle:
             return
         outcome = self._decided_gang(entry, round_)
         if isinstance(outcome, Held):
-            decisions.refused.append(self._held(entry, outcome))
+            held = self._held(entry, outcome)
+            decisions.refused.append(held)
+            if entry.gang is not None:
+                decisions.stuck.append((entry.gang, held.explain))
             return
         entry.is_unfinished = isinstance(outcome, Unfinished)
         entry.fruitless = entry.fruitless + 1 if entry.is_unfinished else 0

@@ -5,6 +5,7 @@ There may be thousands of victims, so they are written in bundles: the condition
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -19,7 +20,6 @@ from drayman.cluster.event_buffer import Reference
 from drayman.cluster.options import DeleteOptions, WriteOptions
 from drayman.cluster.patches import (
     disruption_target,
-    merge_patch,
     pod_condition_patch,
     strategic_merge_patch,
 )
@@ -34,6 +34,8 @@ from drayman.scheduler.preempting import Preempted
 from drayman.scheduler.writes import MANAGER
 
 _log: Final = logging.getLogger(__name__)
+IN_PARALLEL: Final = 16
+"""Requests that are under way at the same time where there are no transactions."""
 AT_A_TIME: Final = 100
 """Victims that are evicted before it is looked at whether all of them go."""
 _REASON: Final = "PreemptionByScheduler"
@@ -61,16 +63,13 @@ class Evictor:
     async def carry_out(self, decision: Preempted, now: float) -> None:
         """Record in the pods which node they wait for, and evict those that are in their way."""
         nodes: dict[str, str | None] = {each.uid: each.node for each in decision.nominations}
-        await write_together(
-            self._client, [_nominating(pod, nodes.get(pod.metadata.uid)) for pod in decision.pods]
-        )
+        await self._write([_nominating(pod, nodes.get(pod.metadata.uid)) for pod in decision.pods])
         if not decision.nominations:
             return
         first = decision.nominations[0]
         failed: list[ClusterError] = []
-        await write_together(
-            self._client,
-            [each for key in decision.gangs for each in self._marking(key, first, now)],
+        await self._write(
+            [each for key in decision.gangs for each in self._marking(key, first, now)]
         )
         for start in range(0, len(decision.victims), AT_A_TIME):
             some = decision.victims[start : start + AT_A_TIME]
@@ -98,13 +97,21 @@ class Evictor:
                 self._eviction(each, _whole_status(each, condition), cause, failed, changed)
                 for each in victims
             ]
-            await write_together(self._client, bundles, largest=AT_A_TIME)
+            await self._write(bundles)
         else:
             changed.extend(victims)
         bundles = [
             self._eviction(each, _status_patch(each, condition), cause, failed) for each in changed
         ]
-        await write_together(self._client, bundles)
+        await self._write(bundles)
+
+    async def _write(self, bundles: Sequence[Bundle]) -> None:
+        """Many writes in one transaction, or else several requests at a time."""
+        if self._client.transactional:
+            await write_together(self._client, bundles, largest=AT_A_TIME)
+            return
+        rows = (bundles[number::IN_PARALLEL] for number in range(IN_PARALLEL))
+        await asyncio.gather(*(write_together(self._client, row) for row in rows if row))
 
     def _eviction(
         self,
@@ -191,9 +198,13 @@ def _whole_status(victim: Pod, condition: dict[str, Json]) -> Write:
 def _nominating(pod: Pod, node: str | None) -> Bundle:
     """Records which node the pod waits for, or that it no longer waits for one."""
     metadata = pod.metadata
-    body = {"metadata": {"uid": metadata.uid}, "status": {"nominatedNodeName": node}}
-    write = PatchWrite(
-        PODS, metadata.name, merge_patch(body), metadata.namespace, "status", _OPTIONS
+    write = PartsWrite(
+        PODS,
+        metadata.name,
+        metadata.namespace,
+        {("status", "nominatedNodeName"): node},
+        uid=metadata.uid,
+        field_manager=MANAGER,
     )
     return Bundle(
         [write], lambda error: _log.info("pod %s cannot be nominated: %s", metadata.name, error)

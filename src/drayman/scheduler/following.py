@@ -23,6 +23,7 @@ from drayman.placement.claims import extended_for
 from drayman.placement.followed import FOLLOWED, Followed
 from drayman.placement.gangs.book import GroupObject, Member, key_of_group
 from drayman.placement.nominations import Nominations
+from drayman.placement.runs.declaring import declared_by
 from drayman.placement.schedulers import awaits_scheduler, scheduler_of
 from drayman.placement.spending import is_otherwise
 from drayman.placement.state import ClusterState
@@ -276,6 +277,7 @@ def _matters(old: Pod, new: Pod) -> bool:
         old.spec != new.spec
         or old.metadata.labels != new.metadata.labels
         or is_otherwise(old, new)
+        or declared_by(old) != declared_by(new)
         or old.status.resource_claim_statuses != new.status.resource_claim_statuses
         or old.status.nominated_node_name != new.status.nominated_node_name
     )

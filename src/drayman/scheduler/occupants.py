@@ -19,7 +19,7 @@ from drayman.placement.gangs.gang import Gang, GangKey
 from drayman.placement.gangs.membership import job_of
 from drayman.placement.min_runtime import MIN_RUNTIME, protected_until
 from drayman.placement.nominations import Nomination
-from drayman.placement.parties import Occupant, Party, parties_of
+from drayman.placement.parties import Occupant, Party, goes_together, parties_of
 from drayman.placement.state import ClusterState
 
 _BY_NODE: Final = "node"
@@ -43,6 +43,7 @@ class Occupants:
         """How many pods on nodes have which priority."""
         self._priority_of: dict[str, int] = {}  # by uid
         self._with_run_time: dict[str, Pod] = {}  # those that may be left alone for a while, by uid
+        self._of_gangs: dict[GangKey, tuple[int, float, list[Occupant]]] = {}
         self._pods = handlers.informers.informer(PODS, indexers={_BY_NODE: _node_of}).cache
         handlers.add(PODS, self._pod_changed)
 
@@ -67,8 +68,10 @@ class Occupants:
                 gang = self._state.gangs.gang_of(pod)
                 if self._is_leaving(pod):
                     found.append(Party.alone(self._occupant(pod, node, now), is_leaving=True))
-                elif isinstance(gang, Gang):
+                elif isinstance(gang, Gang) and goes_together(gang):
                     gangs[gang.key] = gang
+                elif isinstance(gang, Gang):
+                    found += parties_of(gang, [self._occupant(pod, node, now)], {}, is_in_the_way)
                 else:
                     occupant = self._occupant(pod, node, now)
                     if not occupant.is_safe:
@@ -80,14 +83,22 @@ class Occupants:
     def _parties(
         self, gang: Gang, is_in_the_way: Callable[[Occupant], bool], now: float
     ) -> list[Party]:
-        book = self._state.gangs
-        members = [
-            self._occupant(member.pod, member.node, now, member.membership.subgroup)
-            for member in ranked(book.placed(gang.key))
-            if not self._is_leaving(member.pod)
-        ]
-        done = Counter(each.membership.subgroup for each in book.succeeded(gang.key).values())
-        return parties_of(gang, members, done, is_in_the_way)
+        succeeded = self._state.gangs.succeeded(gang.key).values()
+        done = Counter(each.membership.subgroup for each in succeeded)
+        return parties_of(gang, self._members(gang.key, now), done, is_in_the_way)
+
+    def _members(self, gang: GangKey, now: float) -> list[Occupant]:
+        """The members of a gang that have nodes, and are not about to go. Kept for the next node of the same search."""
+        placed = self._state.gangs.placed(gang)
+        number, at, members = self._of_gangs.get(gang, (0, 0.0, []))
+        if number != len(placed) or at != now:
+            members = [
+                self._occupant(member.pod, member.node, now, member.membership.subgroup)
+                for member in ranked(placed)
+                if not self._is_leaving(member.pod)
+            ]
+            self._of_gangs[gang] = (len(placed), now, members)
+        return members
 
     def _occupant(self, pod: Pod, node: str, now: float, part: str = "") -> Occupant:
         # One that is about to be bound cannot be evicted yet.
@@ -191,6 +202,7 @@ class Occupants:
 
     def _pod_changed(self, notice: Notice[Pod]) -> None:
         pod = notice.object
+        self._of_gangs.clear()
         before = self._priority_of.pop(pod.metadata.uid, None)
         if before is not None:
             self._priorities[before] -= 1

@@ -16,14 +16,11 @@ class Turns:
         self._queue = queue
         self._waiting: dict[str, QueuedUnit] = {}  # by key
         self._first: QueuedUnit | None = None
-        self._rests_until = 0.0
-
-    def is_resting(self, now: float) -> bool:
-        return now < self._rests_until
+        self.rests_until = 0.0
+        """Nothing is looked for before then."""
 
     def rest(self, until: float) -> None:
-        """Nothing is looked for before then."""
-        self._rests_until = until
+        self.rests_until = until
         self._choose()
 
     def wait(self, entry: QueuedUnit) -> None:
@@ -32,8 +29,14 @@ class Turns:
         if self._first is None or entry.rank <= self._first.rank:
             self._have_tried(entry)
 
+    def take(self, key: str) -> None:
+        """It is the turn of a unit. The next one has to wait for the next rest to end."""
+        self._waiting.pop(key, None)
+        if self._first is not None and self._first.key == key:
+            self._first = None
+
     def leave(self, key: str) -> None:
-        """A unit has had its turn, or needs none."""
+        """A unit needs no turn."""
         self._waiting.pop(key, None)
         if self._first is not None and self._first.key == key:
             self._choose()
@@ -46,4 +49,4 @@ class Turns:
 
     def _have_tried(self, entry: QueuedUnit) -> None:
         self._first = entry
-        self._queue.wake_at(entry, self._rests_until)
+        self._queue.wake_at(entry, self.rests_until)

@@ -169,11 +169,11 @@ class Reserving:
             return
         if not making.may_reserve(why) or not self._is_among_the_first(entry):
             self._turns.leave(entry.key)
-        elif self._turns.is_resting(self._clock()):
+        elif self._clock() < self._turns.rests_until:
             self._turns.wait(entry)
         else:
+            self._turns.take(entry.key)
             self._searches[entry.key] = _Search(entry, self._search(entry))
-            self._turns.leave(entry.key)
 
     def give_up(self, key: str) -> None:
         """A unit does not wait for room, or has it: nothing is reserved for it."""
@@ -184,29 +184,39 @@ class Reserving:
 
     def advance(self, part_s: float) -> bool:
         """Look for moments, for about so long. Returns whether there is more to do."""
+        if not self._searches:
+            return False
         begun = self._clock()
         self._due_at = begun + part_s
-        for key, search in list(self._searches.items()):
-            found: Reservation | None = None
-            try:
-                next(search.steps)
-            except StopIteration as end:
-                found = end.value
-            except UnfinishedError:
-                pass  # it is tried again with its unit
-            except Exception:
-                # As in a round: a unit that the scheduler cannot handle must not hold up the others.
-                _log.exception("%s", search.entry)
-            else:
-                search.took += self._clock() - begun
-                if search.took < LONGEST_S:
-                    break
-            search.took += self._clock() - begun
-            del self._searches[key]
-            self._settle(search.entry, found, search.took)
+        while self._searches and self._go_on(next(iter(self._searches.values()))):
             if self._clock() >= self._due_at:
                 break
+        now = self._clock()
+        rested = max(self._turns.rests_until, now)
+        rested += max((now - begun) * SHARE_OF_TIME, LEAST_REST_S)
+        self._turns.rest(min(rested, now + LONGEST_REST_S))
         return self.is_searching
+
+    def _go_on(self, search: _Search) -> bool:
+        """Do a part of a search. Returns whether it was the last."""
+        begun = self._clock()
+        found: Reservation | None = None
+        try:
+            next(search.steps)
+        except StopIteration as end:
+            found = end.value
+        except UnfinishedError:
+            pass  # it is tried again with its unit
+        except Exception:
+            # As in a round: a unit that the scheduler cannot handle must not hold up the others.
+            _log.exception("%s", search.entry)
+        else:
+            search.took += self._clock() - begun
+            if search.took < LONGEST_S:
+                return False
+        del self._searches[search.entry.key]
+        self._settle(search.entry, found)
+        return True
 
     async def complete(self) -> None:
         """Look for moments until all are found, with breaks for others."""
@@ -228,9 +238,7 @@ class Reserving:
             )
         )
 
-    def _settle(self, entry: QueuedUnit, found: Reservation | None, took: float) -> None:
-        now = self._clock()
-        self._turns.rest(now + min(max(took * SHARE_OF_TIME, LEAST_REST_S), LONGEST_REST_S))
+    def _settle(self, entry: QueuedUnit, found: Reservation | None) -> None:
         if self._queue.unit(entry.key) is not entry:
             return
         before = self._standing.pop(entry.key, None)
@@ -238,7 +246,8 @@ class Reserving:
             found = None
         if found is not None:
             self._standing[entry.key] = found
-            self._queue.wake_at(entry, now + max(found.at - self._wall_clock(), LEAST_REST_S))
+            left = max(found.at - self._wall_clock(), LEAST_REST_S)
+            self._queue.wake_at(entry, self._clock() + left)
             for late in self.standing[MOST_RESERVATIONS:]:
                 del self._standing[late.key]
         if not _is_same(before, found):

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from apiserver.e2e.driving import Server, running
 from drayman.api.core import Pod
+from drayman.cli.defrag.applying import Applying
 from drayman.cli.main import cli
 from drayman.cluster import HttpClient, WatchOptions
 from drayman.cluster.patches import merge_patch
@@ -26,6 +27,10 @@ from drayman.cluster.resources import (
 )
 from drayman.cluster.watching import Change
 from drayman.placement.kept_room import CONDITION
+from drayman.questions.defrag import defrag as propose
+from drayman.questions.defrag import read_for_moves
+from drayman.questions.followed_world import followed
+from drayman.simulate.moving.report import Application
 from patience import PATIENCE_S
 
 T = TypeVar("T")
@@ -205,6 +210,66 @@ def test_a_budget_that_allows_nothing_stops_it(server: Server) -> None:
     result = defrag(server, "--for", "pod/big", "--apply", "--yes")
     assert result.exit_code == 1
     assert "evicted" not in result.output
+
+
+async def room_wanted(client: HttpClient) -> None:
+    """One pod is in the way of another on a node, with a single other place."""
+    await scatter(client, {"a": ("example-0", 1), "b": ("example-1", 4)})
+    for number in range(2, 4):
+        cordoned = merge_patch({"spec": {"unschedulable": True}})
+        await client.patch(NODES, f"example-{number}", cordoned)
+    await client.create(
+        PODS.as_values(), {"metadata": {"name": "big"}, "spec": pod_spec(8)}, "default"
+    )
+
+
+async def carried_out(
+    client: HttpClient, between: Callable[[HttpClient], Awaitable[None]], stopping: asyncio.Event
+) -> tuple[Application, set[str]]:
+    """A proposal, carried out after something has happened; and which pods there are then."""
+    world = await read_for_moves(client, None, "default")
+    report = propose(world, None, "default")
+    assert report.steps
+    before = {each.uid for step in report.steps for each in step.pods}
+    await between(client)
+    async with followed(client, world, "default") as now:
+        applying = Applying(client, now, at_once=8, timeout_s=PATIENCE_S, stopping=stopping)
+        applied = await applying.carry_out(report.rooms)
+    pods = (await client.list_all(PODS, "default")).items
+    return applied, before - {pod.metadata.uid for pod in pods}
+
+
+def test_it_ends_when_the_cluster_has_changed(server: Server) -> None:
+    """If the only other places are gone meanwhile, nothing is evicted, and it is said why."""
+
+    async def work(client: HttpClient) -> tuple[Application, set[str]]:
+        await room_wanted(client)
+
+        async def cordon(client: HttpClient) -> None:
+            for node in NODES_OF_THE_CLUSTER:
+                await client.patch(NODES, node, merge_patch({"spec": {"unschedulable": True}}))
+
+        return await carried_out(client, cordon, asyncio.Event())
+
+    applied, gone = on(server, work)
+    assert applied.stopped.startswith("the cluster has changed: ")
+    assert (applied.moved, applied.started, gone) == (0, (), set())
+
+
+def test_it_ends_when_it_is_interrupted(server: Server) -> None:
+    """Somebody who wants it to end is heard before the next step."""
+
+    async def work(client: HttpClient) -> tuple[Application, set[str]]:
+        await room_wanted(client)
+        stopping = asyncio.Event()
+
+        async def interrupt(_: HttpClient) -> None:
+            stopping.set()
+
+        return await carried_out(client, interrupt, stopping)
+
+    applied, gone = on(server, work)
+    assert (applied.stopped, applied.moved, gone) == ("interrupted", 0, set())
 
 
 def test_what_makes_no_sense(tmp_path: Path) -> None:

@@ -32,7 +32,12 @@ def pod(name: str = "p", *, job: str = "", **fields: Any) -> Pod:
         }
         metadata["ownerReferences"] = [owner]
     image = fields.pop("image", "train:1")
-    spec = {"nodeName": "n0", "containers": [{"name": "main", "image": image}], **fields}
+    spec = {
+        "nodeName": "n0",
+        "restartPolicy": "Never",
+        "containers": [{"name": "main", "image": image}],
+        **fields,
+    }
     status = {"phase": "Running", "startTime": timestamp_at(START)}
     return convert(Pod, {"metadata": metadata, "spec": spec, "status": status})
 
@@ -75,6 +80,11 @@ SAID: dict[str, tuple[Pod, Job | None, tuple[float, Basis] | None]] = {
         pod(stated={"drayman.dev/run-for": "30s"}),
         None,
         (30, Basis.DECLARED),
+    ),
+    "for a simulated node, again and again": (
+        pod(stated={"drayman.dev/run-for": "30s"}, restartPolicy="Always"),
+        None,
+        None,
     ),
     "what makes no sense": (pod(stated={"drayman.dev/runtime": "soon"}), None, None),
     "no time at all": (pod(stated={"drayman.dev/runtime": "0s"}), None, None),

@@ -10,7 +10,7 @@ import pytest
 
 from controllers.world import NAMESPACE, eventually, stays
 from drayman.api.pod_groups import PodGroup
-from drayman.cluster.resources import EVENTS, POD_GROUPS, JsonObject, generic
+from drayman.cluster.resources import EVENTS, JOBS, POD_GROUPS, JsonObject, generic
 from scheduler.behaviour.conftest import Cluster
 from scheduler.behaviour.stage import POD_VALUES, Stage, from_template
 from scheduler.behaviour.test_preemption import (
@@ -25,6 +25,7 @@ from scheduler.behaviour.test_preemption import (
     until_asked,
 )
 
+JOB_VALUES = JOBS.as_values()
 GROUP_VALUES = POD_GROUPS.as_values()
 KAI_GROUPS = generic("scheduling.run.ai/v2alpha2", "podgroups", "PodGroup")
 RACK = "topology.kubernetes.io/rack"
@@ -274,10 +275,57 @@ async def test_a_pod_is_left_alone_until_it_has_had_its_time(
             await make_gang(stage, 1, gang)
             fields["schedulingGroup"] = {"podGroupName": gang}
         await _cpu_pods(stage, "x", **fields)
-        await stage.refused("x", "")
+        await stage.refused("x", "not now")
         await stays(lambda: asked(stage), lambda names: not names)
         clock.ahead_s = 31 * 60.0
         await _cpu_pods(stage, "nudge", containers=[container])  # so that the clock is read
+        assert await until_asked(stage) == ["p"]
+
+
+async def test_a_gang_waits_for_a_while_before_others_go(
+    alone: AbstractAsyncContextManager[Stage], clock: Clock
+) -> None:
+    """As long as its group says; then it is tried again though nothing happens."""
+    async with alone as stage:
+        await classes(stage)
+        await stage.node("a")
+        containers = [_most_of_a_node()]
+        await _cpu_pods(stage, "p", containers=containers)
+        await stage.bound("p")
+        spec = {"minMember": 1, "preemptionDelay": "10m"}
+        await stage.create(KAI_GROUPS, {"metadata": {"name": "g"}, "spec": spec})
+        metadata = {"name": "x", "annotations": {"pod-group-name": "g"}}
+        fields = {"containers": containers, "priorityClassName": "high"}
+        await stage.create(POD_VALUES, {"metadata": metadata, "spec": fields})
+        await stage.refused("x", "Pod group default/g")
+        await stays(lambda: asked(stage), lambda names: not names)
+        clock.ahead_s = 11 * 60.0
+        await _cpu_pods(stage, "nudge", containers=containers)  # so that the clock is read
+        assert await until_asked(stage) == ["p"]
+
+
+async def test_a_job_says_for_its_pods_how_long_they_are_left_alone(
+    alone: AbstractAsyncContextManager[Stage], clock: Clock
+) -> None:
+    """Also where the controller that made them does not copy annotations."""
+    async with alone as stage:
+        await classes(stage)
+        await stage.node("a")
+        containers = [_most_of_a_node()]
+        template = {"spec": {"containers": containers, "restartPolicy": "Never"}}
+        metadata = {"name": "j", "annotations": {"drayman.dev/min-runtime": "30m"}}
+        await stage.create(JOB_VALUES, {"metadata": metadata, "spec": {"template": template}})
+        job = await stage.client.get(JOBS, "j", NAMESPACE)
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "controller": True}
+        owners = [{**owner, "uid": job.metadata.uid}]
+        made = {"metadata": {"name": "p", "ownerReferences": owners}}
+        await stage.create(POD_VALUES, {**made, "spec": {"containers": containers}})
+        await stage.bound("p")
+        await _cpu_pods(stage, "x", containers=containers, priorityClassName="high")
+        await stage.refused("x", "not now")
+        await stays(lambda: asked(stage), lambda names: not names)
+        clock.ahead_s = 31 * 60.0
+        await _cpu_pods(stage, "nudge", containers=containers)
         assert await until_asked(stage) == ["p"]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from controllers.world import NAMESPACE
+from drayman.cluster.patches import merge_patch
 from scheduler.behaviour.conftest import Cluster
 from scheduler.behaviour.stage import POD_VALUES, Stage, from_template
 
@@ -83,3 +85,34 @@ async def test_a_run_time_that_makes_no_sense_is_reported(cluster: Cluster) -> N
         await stage.bound("p")
         event = await stage.event("p", "InvalidRuntime")
         assert "annotation drayman.dev/runtime: 'soon' is not a duration" in str(event["note"])
+
+
+async def test_saying_how_long_it_runs_is_enough(cluster: Cluster) -> None:
+    """A pod that is held back starts as soon as it declares to end in time."""
+    async with cluster() as stage:
+        await prepare(stage)
+        await start_gang(stage)
+        await run(stage, "p")
+        await stage.refused("p", "RoomReserved")
+        await annotate(stage, "p", "5m")
+        await stage.bound("p")
+
+
+async def test_what_is_declared_later_counts(cluster: Cluster) -> None:
+    """A pod that already runs may be given a run time: then room is reserved, and from then on others wait."""
+    async with cluster() as stage:
+        await stage.device_class()
+        await stage.make_template("t")
+        for name in ("node-a", "node-b"):
+            await stage.node(name, "gpu-0", allocatable={"cpu": "2"})
+        await run(stage, "first")
+        await stage.bound("first")
+        await start_gang(stage)
+        await annotate(stage, "first", "1h")
+        await run(stage, "probe", "5h")
+        await stage.refused("probe", "RoomReserved")
+
+
+async def annotate(stage: Stage, name: str, runtime: str) -> None:
+    change = {"metadata": {"annotations": {RUNTIME: runtime}}}
+    await stage.client.patch(POD_VALUES, name, merge_patch(change), NAMESPACE)

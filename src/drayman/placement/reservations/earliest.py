@@ -1,8 +1,8 @@
 """The earliest moment at which something fits that does not fit now: when enough of the pods that are known to end have ended.
 
-Pods of which nothing is known stay for ever. The moments at which something ends are searched by halving: with more pods gone there is more
-room. Rules about other pods can make it otherwise (a pod may need one that has left); what is found fits in any case, it may only not be
-the very first moment.
+Pods of which nothing is known stay for ever. The moments at which something ends are looked at in ever larger steps, and the last step is
+then halved: with more pods gone there is more room, and most units need few of them to go, so that most trials are small. Rules about other
+pods can make it otherwise (a pod may need one that has left); what is found fits in any case, it may only not be the very first moment.
 
 Each step is a decision on a trial. Between two of them a break may be due, and then the state is as it was.
 """
@@ -46,21 +46,25 @@ def earliest(
     `fits` returns what there is to be had at a moment, in a state in which the pods that end by then are gone.
     """
     times = sorted({each.ending.at for each in departures})
-    if not times:
-        return None
-    low, high = 0, len(times) - 1
-    best = _at(state, departures, times[high], fits)
-    if best is None:
-        return None
-    while low < high:
+    best: Moment[F] | None = None
+    low, high = 0, 0
+    while best is None:
+        if low >= len(times):
+            return None
+        best = _at(state, departures, times[high], fits)
+        if best is None:
+            low, high = high + 1, min(2 * high + 1, len(times) - 1)
         if is_due():
             yield
+    while low < high:
         middle = (low + high) // 2
         found = _at(state, departures, times[middle], fits)
         if found is None:
             low = middle + 1
         else:
             best, high = found, middle
+        if is_due():
+            yield
     return best
 
 

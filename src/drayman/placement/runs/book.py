@@ -24,6 +24,8 @@ from drayman.placement.runs.declaring import (
     Basis,
     JobTerms,
     deadline_of,
+    declared_by,
+    ends_by_itself,
     expected,
     says_something,
     terms_of,
@@ -90,12 +92,18 @@ class RunBook:
 
     # What the API server shows, and decisions.
 
-    def see(self, pod: Pod) -> None:
-        """A pod on a node, as the API server shows it."""
+    def see(self, pod: Pod) -> bool:
+        """A pod on a node, as the API server shows it. Returns whether it declares something else than before."""
         uid = pod.metadata.uid
+        known = self._running.get(uid)
         self._log.put(self._running, uid, pod)
         if says_something(pod):
             self._log.put(self._telling, uid, None)
+        elif uid in self._telling:
+            self._log.pop(self._telling, uid)
+        else:
+            return False
+        return known is not None and declared_by(known) != declared_by(pod)
 
     def begin(self, pod: Pod, node: str, now: float) -> None:
         """A pod is about to get its node."""
@@ -123,12 +131,16 @@ class RunBook:
         if len(self._observed) > MOST_KINDS:
             self._log.pop(self._observed, next(iter(self._observed)))
 
-    def set_job(self, job: Job) -> None:
+    def set_job(self, job: Job) -> bool:
+        """Returns whether it declares something else for its pods than before."""
         terms = terms_of(job)
+        if terms == self._jobs.get(job.metadata.uid):
+            return False
         if terms is None:
             self._log.pop(self._jobs, job.metadata.uid)
         else:
             self._log.put(self._jobs, job.metadata.uid, terms)
+        return True
 
     def remove_job(self, job: Job) -> None:
         self._log.pop(self._jobs, job.metadata.uid)
@@ -181,7 +193,7 @@ class RunBook:
         return found
 
     def _as_observed(self, pod: Pod, started: float) -> Ending | None:
-        if not self._observed:
+        if not self._observed or not ends_by_itself(pod):
             return None
         runs = self._observed.get(likeness(pod), ())
         if len(runs) < LEAST_RUNS:

@@ -3,7 +3,7 @@
 | what | means |
 |---|---|
 | annotation `drayman.dev/runtime` of the pod, or of its Job | how long it runs at most |
-| annotation `drayman.dev/run-for` of the pod | how long its simulated containers run |
+| annotation `drayman.dev/run-for` of the pod | how long its simulated containers run, unless they are started again |
 | `activeDeadlineSeconds` of the pod | how long it may run |
 | `activeDeadlineSeconds` of the Job | how long after the start of the Job its pods may run |
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -68,13 +69,25 @@ def says_something(pod: Pod) -> bool:
     return pod.spec.active_deadline_seconds is not None
 
 
+def declared_by(pod: Pod) -> tuple[str | None, str | None, int | None]:
+    """What the pod itself declares, as it is written."""
+    annotations = pod.metadata.annotations
+    own = pod.spec.active_deadline_seconds
+    return annotations.get(RUNTIME), annotations.get(RUN_FOR), own
+
+
+def ends_by_itself(pod: Pod) -> bool:
+    """Whether the pod is over when its containers have ended: otherwise they are started again."""
+    return pod.spec.restart_policy in ("Never", "OnFailure")
+
+
 def expected(pod: Pod, job: JobTerms | None) -> float | None:
     """The seconds that a pod runs, as the annotations say."""
     annotations = pod.metadata.annotations
     found = _stated(annotations, RUNTIME) if annotations else None
     if found is None and job is not None:
         found = job.stated
-    if found is None and annotations:
+    if found is None and annotations and ends_by_itself(pod):
         found = _stated(annotations, RUN_FOR)
     return found
 
@@ -102,8 +115,11 @@ def misstated(annotations: Mapping[str, str]) -> Iterator[str]:
 
 def _stated(annotations: Mapping[str, str], name: str) -> float | None:
     text = annotations.get(name)
-    if text is None:
-        return None
+    return None if text is None else _seconds(text)
+
+
+@lru_cache(maxsize=1 << 12)
+def _seconds(text: str) -> float | None:
     try:
         seconds = parse_duration(text)
     except ValueError:
