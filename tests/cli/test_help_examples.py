@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from cli.explain.manifests import deployment, job, pod, pod_spec, template
+from cli.small_trace import write_trace
 from drayman.cli.main import COMMANDS, cli
 from drayman.cluster import HttpClient
 from drayman.cluster.resources import (
@@ -86,6 +87,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "manifests" / "claim.yml").write_text(CLAIM)
     (tmp_path / "slices.yaml").write_text(json.dumps(SLICE))
     (tmp_path / "prices.yaml").write_text("instanceTypes: {example: 1}")
+    write_trace(tmp_path / "traces")
     (tmp_path / "slices.json").write_text(json.dumps(SLICES))
     (tmp_path / "devices.json").write_text(json.dumps([DEVICE]))
     (tmp_path / "vectors.jsonl").write_text('{"id": "v", "expression": "true"}\n')

@@ -15,6 +15,7 @@ from typing import Final
 import click
 import pytest
 
+from cli.small_trace import write_trace
 from cli.terminal import DRAYMAN, FAULTS, PATIENCE_S, Terminal, person, run
 from drayman.cli.main import cli
 
@@ -107,6 +108,10 @@ CASES: Final = {
     "plan what does not fit": Case("plan -f many.yaml", "many", PENDING),
     "plan copies": Case("plan -f old.yaml --times 50", "old", PENDING),
     "capacity": Case("capacity -f claim.yaml", "of claim claim fit now"),
+    "simulate": Case("simulate --trace traces --seeds 2", "^small +best"),
+    "simulate a trace that is not there": Case(
+        "simulate --trace none", "^error: none: cannot be read", 1
+    ),
     "defrag": Case("defrag", "^Does not fit: no moves make room", PENDING),
     "defrag for a pod": Case("defrag --for pod/trainer", "^Nothing to do: pod/trainer has no pods"),
     "map": Case("map", "dgx-h100-0"),
@@ -187,6 +192,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (home / "claim.yaml").write_text(CLAIM)
     (home / "wrong.yaml").write_text(CLAIM.replace("exactly", "exact"))
     (home / "old.yaml").write_text(PLUGIN_POD)
+    write_trace(home / "traces")
     (home / "many.yaml").write_text(PLUGIN_POD.replace("old", "many").replace("2", "9"))
     (home / "problems.jsonl").write_text(json.dumps(PROBLEM))
     succeed(home, *DRAYMAN, "up", "--detach", "--port", "0", "--profile", PROFILES)

@@ -17,7 +17,8 @@ from drayman.cluster import HttpClient, Informers
 from drayman.cluster.errors import UnreachableError
 from drayman.cluster.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from drayman.drivers.profiles import parse_profiles, simulate
-from drayman.scheduler.running import Scheduler, SchedulerOptions
+from drayman.scheduler.options import SchedulerOptions
+from drayman.scheduler.running import Scheduler
 from faults.invariants import broken_promises, unsettled
 from faults.snapshot import PATHS, take
 from patience import PATIENCE_S

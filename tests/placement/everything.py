@@ -35,6 +35,7 @@ _LEFT_OUT: Final[Mapping[str, frozenset[str]]] = {
     "Neighbourhood": frozenset({"_tallies"}),
     "Crowd": frozenset({"labels"}),
     "GangBook": frozenset({"_read"}),
+    "MixBook": frozenset({"_latest", "_needs_of", "_news", "_due", "_wishes", "_mix"}),
     "Topologies": frozenset({"revision"}),
 }
 

@@ -20,7 +20,8 @@ from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import NODES, PODS, JsonObject
 from drayman.cluster.writes import BindWrite, Write
 from drayman.placement.decision.placements import Placement
-from drayman.scheduler.running import Scheduler, SchedulerOptions
+from drayman.scheduler.options import SchedulerOptions
+from drayman.scheduler.running import Scheduler
 from patience import PATIENCE_S
 from scheduler.behaviour.beside import scheduling, served
 from scheduler.behaviour.stage import conditional

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -162,3 +163,26 @@ def test_each_pod_is_in_one_unit_and_none_is_forgotten(steps: list[tuple[str, st
     queue.wake_pods(present)
     left = {uid for entry in queue.take(10, 1e9) for uid in entry.pods}
     assert left == set(present)
+
+
+ORDERS: dict[str, tuple[list[int], int | None, list[str]]] = {
+    "its members say the same": ([7, 7], None, ["a", "alone"]),
+    "the least important of its members counts": ([7, 3], None, ["alone", "a"]),
+    "whichever came first": ([3, 7], None, ["alone", "a"]),
+    "what its group says counts": ([3, 3], 7, ["a", "alone"]),
+    "also if that is less": ([7, 7], 3, ["alone", "a"]),
+}
+
+
+@pytest.mark.parametrize(("priorities", "stated", "wanted"), ORDERS.values(), ids=ORDERS)
+def test_a_gang_has_one_place_in_line(
+    priorities: list[int], stated: int | None, wanted: list[str]
+) -> None:
+    """It comes before or after a pod of priority 5 as it would make that pod go, or not."""
+    queue = Queue()
+    for uid, priority in zip("ab", priorities, strict=True):
+        queue.add(pod(uid, priority), GANG, stated)
+    queue.take(1, 0.0)
+    queue.put_back(queue.gangs()[0])
+    queue.add(pod("alone", 5))
+    assert [entry.pod.metadata.uid for entry in queue.take(2, 0.0)] == wanted

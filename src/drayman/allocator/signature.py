@@ -41,6 +41,11 @@ def signature(view: NodeView, claims: Sequence[ResourceClaim] | Question) -> Has
     )
 
 
+def appearance(hardware: NodeHardware, selectors: tuple[Selectors, ...]) -> int:
+    """A number that is equal for hardware that these selectors, and everything that is counted, cannot tell apart."""
+    return hardware.derived(_Appearances).of(selectors, ())
+
+
 def describe_ahead(hardware: NodeHardware, selectors: Iterable[tuple[str, ...]]) -> None:
     """Work out what any question needs to know of a hardware, and which devices pass these selectors."""
     hardware.derived(_Appearances).describe()

@@ -34,6 +34,7 @@ COMMANDS: Final = {
     "explain": "drayman.cli.explain.command:explain",
     "plan": "drayman.cli.plan:plan",
     "capacity": "drayman.cli.capacity:capacity",
+    "simulate": "drayman.cli.simulate.command:simulate",
     "defrag": "drayman.cli.defrag.command:defrag",
     "map": "drayman.cli.map.command:map_",
     "top": "drayman.cli.top.command:top",

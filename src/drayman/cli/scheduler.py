@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from drayman.cluster import HttpClient
     from drayman.cluster.kube.connection import Connection
-    from drayman.scheduler.running import SchedulerOptions
+    from drayman.scheduler.options import SchedulerOptions
 
 _EPILOG: Final = """\b
 Examples:
@@ -95,7 +95,7 @@ def scheduler(
     from drayman.allocator import Policy
     from drayman.api.formats import dns_subdomain_problems
     from drayman.scheduler.leading import lease_of
-    from drayman.scheduler.running import SchedulerOptions
+    from drayman.scheduler.options import SchedulerOptions
 
     for name in names if leader_elect else ():
         if list(dns_subdomain_problems(lease_of(name))):

@@ -17,11 +17,12 @@ from drayman.allocator import ReachedLevel
 from drayman.api.core import Pod
 from drayman.explain.alignment import held_alignments, planned_alignments
 from drayman.explain.answer import Alternative, StatedAlignment
-from drayman.explain.qualities import quality_numbers
+from drayman.explain.qualities import LEFT, LOST, quality_numbers
 from drayman.placement.alignment import note_on
 from drayman.placement.claims import ClaimsNotReadyError, claims_of, without_devices
 from drayman.placement.decision.deciding import Decider, Round
 from drayman.placement.demand import Demand
+from drayman.placement.outlook import DEVICE
 from drayman.placement.placing import Found, NodeStanding
 from drayman.placement.prices import amount_of
 from drayman.placement.state import ClusterState
@@ -110,9 +111,16 @@ def _alternative(standing: NodeStanding, chosen: str) -> Alternative:
         preference=standing.wishes,
         price_per_hour=None if offer.price is None else amount_of(offer.price),
         spot=offer.is_spot,
-        quality=quality_numbers(standing.quality),
+        quality={**quality_numbers(standing.quality), **_for_others(standing)},
         balance=standing.balance,
     )
+
+
+def _for_others(standing: NodeStanding) -> dict[str, int]:
+    """What the placement means for the pods that come later, if anything is known of that."""
+    if not standing.quality:
+        return {}
+    return {LOST.name: standing.lost, LEFT.name: standing.loss.free * 1000 // DEVICE}
 
 
 def _refused(state: ClusterState, demand: Demand, chosen: str) -> Alternative:

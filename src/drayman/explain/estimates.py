@@ -23,9 +23,11 @@ from drayman.placement.decision.outcomes import Fitting, NoNode
 from drayman.placement.domains.copies import CopyCounts
 from drayman.placement.domains.following import Domains
 from drayman.placement.gangs.gang import GangKey
+from drayman.placement.gangs.importance import importance_of_waiting
 from drayman.placement.joint.gangs import GangDecider, NoRoom, Starting
 from drayman.placement.joint.seating import Seat, Seats, taken_as_it_is
 from drayman.placement.reservations.making import (
+    MOST_RESERVATIONS,
     Beside,
     Unit,
     binding,
@@ -43,7 +45,6 @@ from drayman.reasons.reserved import estimated_start, room_reserved
 from drayman.reasons.waiting import held_by_itself
 from drayman.reasons.wording import and_list, counted
 
-MOST_RESERVATIONS: Final = 4
 MOST_BEFORE: Final = 64
 """How many units are looked at until as many have a reservation. Where those after them would have one, an estimate is too early."""
 MOST_NAMED: Final = 8
@@ -169,20 +170,17 @@ class Prospects:
             together.setdefault(self._key(pod), []).append(pod)
         found = []
         for number, (key, members) in enumerate(together.items()):
-            gang = self._gang_of(members[0])
+            gang = self._state.gangs.unit_of(members[0])
+            stated = self._state.gangs.stated_priority(gang)
             metadata = members[0].metadata
             title = str(gang) if gang is not None else f"pod {metadata.namespace}/{metadata.name}"
-            unit = Unit(key, title, (-priority_of(members[0]), number), tuple(members))
+            rank = (-importance_of_waiting(stated, members), number)
+            unit = Unit(key, title, rank, tuple(members))
             found.append(_Waiting(unit, gang))
         return sorted(found, key=lambda each: each.unit.rank)
 
-    def _gang_of(self, pod: Pod) -> GangKey | None:
-        gangs = self._state.gangs
-        key = gangs.key_of(pod)
-        return None if key is None or gangs.gang(key) is None else key
-
     def _key(self, pod: Pod) -> str:
-        gang = self._gang_of(pod)
+        gang = self._state.gangs.unit_of(pod)
         return pod.metadata.uid if gang is None else f"{gang} {gang.uid}"
 
 

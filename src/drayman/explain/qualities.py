@@ -57,7 +57,19 @@ _OF_COST: Final[Mapping[str, Criterion]] = {
         "splitPcieRoots", "split roots", "PCIe roots with some devices taken and some left"
     ),
 }
-CRITERIA: Final = {each.name: each for each in (ALTERNATIVE, STATED, *_OF_COST.values())}
+LOST: Final = Criterion(
+    "lostToOthers",
+    "lost to others",
+    "thousandths of a device that the mean pod with devices could no longer use there",
+)
+LEFT: Final = Criterion(
+    "left",
+    "left",
+    "thousandths of devices that stay free: a node in use comes before an unused one",
+)
+CRITERIA: Final = {
+    each.name: each for each in (ALTERNATIVE, STATED, *_OF_COST.values(), LOST, LEFT)
+}
 
 
 def quality_numbers(key: tuple[object, ...]) -> dict[str, int]:

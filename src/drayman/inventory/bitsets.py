@@ -26,3 +26,10 @@ def bitset(members: Iterable[int], size: int) -> int:
     for position in members:
         octets[position >> 3] |= 1 << (position & 7)
     return int.from_bytes(octets, "little")
+
+
+def first(devices: int) -> int:
+    """The lowest position in a device set. Raises ValueError if the set is empty."""
+    if not devices:
+        raise ValueError("an empty set has no first device")
+    return (devices & -devices).bit_length() - 1

@@ -29,6 +29,7 @@ from drayman.placement.fit import (
     volume_check,
 )
 from drayman.placement.nodes import NodeState
+from drayman.placement.outlook import Taken, taken_of
 from drayman.placement.refusing import devices_verdict
 from drayman.placement.searching import Searches
 from drayman.placement.spending import NOT_FOR_SPOT
@@ -87,6 +88,8 @@ class Answer(Struct, frozen=True):
     quality: Key = ()
     preference: int = 0
     exhausted: bool = False
+    taken: Taken = ()
+    """The devices of the node that the pod would get."""
 
 
 _NO_DEVICES_WANTED: Final = Answer(FITS)
@@ -166,14 +169,16 @@ class NodeAnswers:
         return outcome
 
     def _searched(self, demand: Demand, node: NodeState, wanted: DevicesWanted) -> Answer:
-        outcome = self._search(self._state.view(node), wanted.question)
+        view = self._state.view(node)
+        outcome = self._search(view, wanted.question)
         if not isinstance(outcome, Plan):
             verdict = devices_verdict(outcome, wanted.claims)
             return Answer(verdict, exhausted=isinstance(outcome, Exhausted))
         if not self._mapped_resources_fit(demand, node, outcome):
             return _NO_ROOM_FOR_MAPPED
         self._last_plan = (node.facts.name, outcome)
-        return Answer(FITS, (outcome.quality,), outcome.preference_score)
+        taken = taken_of(view.parts[0].hardware, outcome)
+        return Answer(FITS, (outcome.quality,), outcome.preference_score, taken=taken)
 
     def _search(self, view: NodeView, question: Question) -> Outcome:
         state = self._state

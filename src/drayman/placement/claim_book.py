@@ -25,9 +25,11 @@ from drayman.api.resource import (
 from drayman.inventory.ledger import Holding, Ledger, holder_of, holdings_of
 from drayman.inventory.undo import UndoLog
 from drayman.placement.claims import claims_used_by, extended_for
+from drayman.placement.fit import PodNeeds
 from drayman.placement.hints import Change
 from drayman.placement.lost_claims import How, LostClaim, Users
 from drayman.placement.marks import Marks
+from drayman.placement.mix import Mix, MixBook
 from drayman.placement.wake import Wake
 
 ClaimKey = tuple[str, str]
@@ -64,6 +66,7 @@ class ClaimBook:
         self._allocated_at: dict[str, int] = {}  # versions, by uid
         self._deprived: dict[str, frozenset[str]] = {}  # by uid of a pod, claims no longer reserved
         self._lost: dict[str, Users] = {}  # by holder
+        self._mixes = MixBook(self._claims, self.latest_claim, self._needs_of, log)
 
     # What the API server shows.
 
@@ -159,6 +162,15 @@ class ClaimBook:
     def lost_claims(self) -> Iterator[Users]:
         """Claims that were taken from pods on nodes."""
         return iter(self._lost.values())
+
+    @property
+    def mix(self) -> Mix:
+        """The pods that the cluster serves, by what they ask for."""
+        return self._mixes.mix
+
+    def _needs_of(self, uid: str) -> PodNeeds | None:
+        """What a pod on a node needs."""
+        return None
 
     # Deciding.
 
@@ -357,6 +369,7 @@ class ClaimBook:
 
     def _note_holding(self, holder: str, results: _Results) -> None:
         self._log.put(self._holding, holder, results)
+        self._mixes.allocated()
         for pool in _pools_of(results):
             node = self._home_of_pool.get(pool, "")
             if node:

@@ -137,8 +137,17 @@ class Nominations:
         """Keep room for a pod that somebody else makes, in place of what was kept for it before."""
         self.withdraw(pod.metadata.uid)
         needs = PodNeeds.of(pod).plus(self._state.mapped_devices.requests_of(devices))
-        gang = self._state.gangs.key_of(pod)
-        self._keep(Nomination(pod, node, needs, devices, gang=gang, is_asked_for=True))
+        gangs = self._state.gangs
+        nomination = Nomination(
+            pod,
+            node,
+            needs,
+            devices,
+            gang=gangs.key_of(pod),
+            is_asked_for=True,
+            importance=gangs.priority_of(pod),
+        )
+        self._keep(nomination)
 
     def withdraw(self, uid: str) -> None:
         """Nothing is kept for the pod any more: it has its node, needs none, or has to look for other room."""

@@ -16,6 +16,7 @@ from drayman.api.core import Pod
 from drayman.api.pods import priority_of
 from drayman.api.resource import ResourceClaim
 from drayman.placement.gangs.gang import Gang, GangKey
+from drayman.placement.gangs.importance import importance_of_running
 from drayman.placement.gangs.quorum import shortfall
 from drayman.placement.trial import Trial
 
@@ -99,7 +100,7 @@ def parties_of(
 
     `succeeded` are those that have done their part, by subgroup: they count for the quorum.
     """
-    priority = priority_of_gang(gang, [each.pod for each in members])
+    priority = importance_of_running(gang.priority, [each.pod for each in members])
     if gang.is_preemptible is False or not members:
         return []
     if not goes_together(gang):
@@ -113,13 +114,6 @@ def parties_of(
     if rest is not None and not any(each.is_safe for each in members):
         parties.append(rest)
     return [*parties, *(Party((e,), priority, core=rest) for e in beyond if not e.is_safe)]
-
-
-def priority_of_gang(gang: Gang, members: Iterable[Pod]) -> int:
-    """How important a gang is that would have to go: as important as its most important member, unless it says so itself."""
-    if gang.priority is not None:
-        return gang.priority
-    return max(map(priority_of, members), default=0)
 
 
 def goes_together(gang: Gang) -> bool:

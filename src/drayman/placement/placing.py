@@ -7,19 +7,20 @@ for devices on that one node.
 A node that refused keeps refusing while resources are only taken. It is asked again when something on it, or in devices that it shares with
 other nodes, is given back, and after any change of slices, classes or taints.
 
-The order of nodes: what the user prefers, then the price where the pod leans to cheap or dear nodes (`spending`), then the quality of the
-devices, then the balance of the cluster, then the order of arrival.
+The order of nodes: what the user prefers, then the price where the pod leans to cheap or dear nodes (`spending`), then how well the
+devices are aligned, then what later pods lose (`mix`), then what else makes devices better for others, then the balance of the cluster,
+then the order of arrival.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from drayman.allocator import Plan, Policy
+from drayman.allocator import Plan, Policy, Quality
 from drayman.placement.answering import (
     Answer,
     Checks,
@@ -40,12 +41,16 @@ from drayman.placement.fit import (
     preferences,
 )
 from drayman.placement.marks import Position
+from drayman.placement.mix import NO_MIX
 from drayman.placement.nodes import NodeState
+from drayman.placement.outlook import NO_LOSS, Loss
 from drayman.placement.spending import price_rank
 from drayman.placement.surroundings import Surroundings
 
 _UNKNOWN: Final[Key] = ()  # sorts before every key: the node must be looked at first
 _DEVICE_WEIGHT: Final = 2
+NodeOrder: TypeAlias = Callable[[Demand, NodeState, Answer], Key]
+"""What a node that takes a pod is ordered by; lower is better. It may depend on the pod and the node alone."""
 _WHOLE: Final = 100
 
 
@@ -78,6 +83,10 @@ class NodeStanding(Struct, frozen=True):
     """Of the devices that the pod would get, lower is better; empty if it wants none."""
     balance: int
     """How much room would be left, and how evenly. Higher is better."""
+    loss: Loss
+    """What later pods would lose on the node."""
+    lost: int
+    """The same for the mean of them, in thousandths of a device."""
     key: Key
     """All of this but the wishes, and the price where that matters, in order. Lower is better."""
 
@@ -85,8 +94,12 @@ class NodeStanding(Struct, frozen=True):
 class Placer:
     """Finds nodes for pods with the same demand."""
 
-    def __init__(self, state: Surroundings, policy: Policy) -> None:
+    def __init__(self, state: Surroundings, policy: Policy, order: NodeOrder | None = None) -> None:
+        """`order` replaces everything that nodes are ordered by after stated preferences."""
         self._state = state
+        self._considers_others = policy is Policy.BEST and order is None
+        self._order = order
+        self._mix = NO_MIX
         self._answers = NodeAnswers(state, policy)
         self._heap: list[tuple[Key, int, str, int]] = []
         self._versions: dict[str, int] = {}  # of the valid heap entry, by node
@@ -133,16 +146,22 @@ class Placer:
         if self._weighs_wishes(checks):
             wishes = self._wishes(checks, fitting)
         found = [
-            NodeStanding(
-                node,
-                wish,
-                answer.quality,
-                balance(demand.needs, node.facts, node.usage),
-                _rank(demand, node, answer),
-            )
+            self._standing(demand, node, answer, wish)
             for (node, answer), wish in zip(fitting, wishes, strict=True)
         ]
         return sorted(found, key=lambda s: (-s.wishes, s.key, s.node.index))
+
+    def _standing(self, demand: Demand, node: NodeState, answer: Answer, wish: int) -> NodeStanding:
+        loss = self._loss(demand, node, answer)
+        return NodeStanding(
+            node,
+            wish,
+            answer.quality,
+            balance(demand.needs, node.facts, node.usage),
+            loss,
+            self._state.mix.mean(loss),
+            self._rank(demand, node, answer),
+        )
 
     def refusals(self, demand: Demand) -> Mapping[str, Verdict]:
         """The verdict of each node that does not serve the pod. For explanations; valid until the next question."""
@@ -224,7 +243,7 @@ class Placer:
         self._exhausted.discard(name)
         if answer.verdict is FITS:
             self._refusals.pop(name, None)
-            key = _rank(checks.demand, node, answer)
+            key = self._rank(checks.demand, node, answer)
             heapq.heappush(self._heap, (key, node.index, name, self._version))
         else:
             self._refusals[name] = answer.verdict
@@ -282,7 +301,7 @@ class Placer:
 
         def key(item: tuple[int, tuple[NodeState, Answer]]) -> Key:
             position, (node, answer) = item
-            return -wishes[position], _rank(checks.demand, node, answer), node.index
+            return -wishes[position], self._rank(checks.demand, node, answer), node.index
 
         return [node for _, (node, _) in sorted(enumerate(fitting), key=key)]
 
@@ -310,7 +329,8 @@ class Placer:
         """Put every node that may have changed at the head of the heap."""
         state = self._state
         self._answers.keep_up()
-        if self._epoch != state.marks.epoch or self._read is None:
+        is_outdated = self._epoch != state.marks.epoch or self._mix is not state.mix
+        if is_outdated or self._read is None:
             self._start_over()
             return
         if self._freed != state.floating_freed:
@@ -329,7 +349,7 @@ class Placer:
 
     def _start_over(self) -> None:
         state = self._state
-        self._epoch = state.marks.epoch
+        self._epoch, self._mix = state.marks.epoch, state.mix
         self._freed, self._read = state.floating_freed, state.marks.position
         self._refusals.clear()
         self._exhausted.clear()
@@ -345,8 +365,24 @@ class Placer:
         self._not_found = None
         heapq.heappush(self._heap, (_UNKNOWN, node.index, name, self._version))
 
+    # The order of nodes.
 
-def _rank(demand: Demand, node: NodeState, answer: Answer) -> Key:
-    """What a node that takes the pod is ordered by after stated preferences. Lower is better."""
-    price = price_rank(demand.spending, node.offer, answer.quality)
-    return (*price, answer.quality, -balance(demand.needs, node.facts, node.usage))
+    def _rank(self, demand: Demand, node: NodeState, answer: Answer) -> Key:
+        """What a node that takes the pod is ordered by after stated preferences. Lower is better."""
+        if self._order is not None:
+            return self._order(demand, node, answer)
+        price = price_rank(demand.spending, node.offer, answer.quality)
+        loss = self._loss(demand, node, answer)
+        room = -balance(demand.needs, node.facts, node.usage)
+        found = [part for part in answer.quality if isinstance(part, Quality)]
+        for_the_pod = [part.for_the_pod for part in found]
+        for_others = [part.for_others for part in found]
+        return *price, for_the_pod, loss.worth, for_others, loss.free, room
+
+    def _loss(self, demand: Demand, node: NodeState, answer: Answer) -> Loss:
+        """What the pods that come later lose if this one gets what it would get there."""
+        state = self._state
+        if not self._considers_others or (not state.mix.kinds and state.has_floating_devices):
+            return NO_LOSS  # without a mix, free devices are counted, which says nothing of a node if others share them
+        view = state.view(node)
+        return state.mix.loss(view, node, demand.needs, answer.taken, state.marks.epoch)

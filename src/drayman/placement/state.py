@@ -257,6 +257,10 @@ class ClusterState(ClaimBook):
         labels = self.neighbourhood.namespace_labels(after.namespace)
         self._wake(PodChange(before, after, labels))
 
+    def _needs_of(self, uid: str) -> PodNeeds | None:
+        placed = self._nodes.find(uid)
+        return None if placed is None else placed.needs
+
     def _users_of(self, claim: ResourceClaim) -> frozenset[str]:
         found: set[str] = set()
         for consumer in claim.status.reserved_for:

@@ -13,6 +13,7 @@ from drayman.inventory.view import NodeView
 from drayman.placement.fit import NeighbourCheck, PodNeeds, StaticVerdicts, VolumeView
 from drayman.placement.mapped_resources import MappedDevices
 from drayman.placement.marks import Marks
+from drayman.placement.mix import Mix
 from drayman.placement.nodes import NodeState
 
 
@@ -46,6 +47,12 @@ class Surroundings(Protocol):
 
     @property
     def marks(self) -> Marks: ...
+
+    @property
+    def mix(self) -> Mix: ...
+
+    @property
+    def has_floating_devices(self) -> bool: ...
 
     @property
     def allowance(self) -> Allowance: ...

@@ -39,6 +39,7 @@ from drayman.placement.fit import (
     NodeUsage,
     VolumeView,
 )
+from drayman.placement.mix import NO_MIX
 from drayman.placement.nodes import Nodes, NodeState, PlacedPod
 from drayman.placement.surroundings import Surroundings
 
@@ -158,6 +159,7 @@ class Emptied:
     floating_taken: Final = 0
     floating_freed: Final = 0
     soft_taints: Final = 0
+    mix: Final = NO_MIX
 
     def __init__(self, real: _Real, held: Iterable[ResourceClaim], *, untainted: bool) -> None:
         self.marks = real.marks
@@ -172,6 +174,7 @@ class Emptied:
             self._ledger.observe_claim(claim)
         self._inventory = real.inventory
         self.allowance = real.inventory.allowance
+        self.has_floating_devices = real.has_floating_devices
         self._untainted = untainted
 
     def view(self, node: NodeState) -> NodeView:

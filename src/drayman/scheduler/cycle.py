@@ -200,6 +200,8 @@ class Cycle:
         self.retrying.refused(entry, outcome, now)
         if isinstance(outcome, NoNode):
             self.reserving.refused(entry, outcome)
+        elif isinstance(outcome, Lacking):
+            self.reserving.give_up(entry.key)
         return self._refused(entry, outcome)
 
     def _held(self, entry: QueuedUnit, held: Held) -> Refused:
@@ -231,6 +233,7 @@ class Cycle:
             case Starting():
                 placed = gangs.start(round_, entry, outcome)
                 self._queue.placed(entry, [placement.uid for placement in placed])
+                self.reserving.give_up(entry.key)  # others of the gang may still wait
                 self.reserving.placed(placed)
                 decisions.placed += [(entry, placement) for placement in placed]
             case Unfinished():
@@ -239,6 +242,7 @@ class Cycle:
                 decisions.refused += [] if refused is None else [refused]
             case Flawed() | Incomplete():
                 self._queue.wait(entry)
+                self.reserving.give_up(entry.key)
                 # Members are created one after the other: that some are missing for a while is the normal case.
                 text = gangs.reason(round_, outcome)
                 is_early = isinstance(outcome, Incomplete) and outcome.unready is None

@@ -41,6 +41,11 @@ class Departures:
         pending = self._looked_at(gang)
         return None if pending is None else len(pending.pods)
 
+    @property
+    def remembered(self) -> int:
+        """Of how many gangs something is remembered."""
+        return len(self._pending)
+
     def _looked_at(self, gang: GangKey) -> _Pending | None:
         nomination = self._nominations.of_gang(gang)
         if nomination is None:
@@ -48,6 +53,7 @@ class Departures:
             return None
         pending = self._pending.get(gang)
         if pending is None or pending.departing is not nomination.departing:
+            self._forget_others()
             pending = self._pending[gang] = _Pending(nomination)
         occupants = self._occupants
         while pending.pods and not occupants.is_here(pending.pods[0]):
@@ -59,3 +65,8 @@ class Departures:
         ):
             pending.claims.popleft()
         return pending
+
+    def _forget_others(self) -> None:
+        """Nobody asks again about a gang that has started, or is gone."""
+        for gang in [each for each in self._pending if self._nominations.of_gang(each) is None]:
+            del self._pending[gang]

@@ -22,7 +22,6 @@ from drayman.placement.claim_book import ClaimKey
 from drayman.placement.claims import extended_for
 from drayman.placement.followed import FOLLOWED, Followed
 from drayman.placement.gangs.book import GroupObject, Member, key_of_group
-from drayman.placement.gangs.gang import GangKey
 from drayman.placement.nominations import Nominations
 from drayman.placement.runs.declaring import declared_by
 from drayman.placement.schedulers import awaits_scheduler, scheduler_of
@@ -140,8 +139,7 @@ class Follower:
         """The gang of some pods has changed: it, or others, may now be decided about."""
         for pod in pods:
             if pod.metadata.uid in self._present and not self._is_under_way(pod.metadata.uid):
-                self._queue.add(pod, self._gang_of(pod))
-                self._work()
+                self._put_in_line(pod)
 
     def _volume(self, notice: Notice[PersistentVolume]) -> None:
         volume = notice.object
@@ -201,14 +199,13 @@ class Follower:
             if notice.old is not None and uid in self._queue and not _matters(notice.old, pod):
                 self._queue.note(pod)
                 return
-            self._queue.add(pod, self._gang_of(pod))
-            self._work()
+            self._put_in_line(pod)
 
-    def _gang_of(self, pod: Pod) -> GangKey | None:
-        """The gang with which a pod is decided about. Pods of a group that is not a gang are on their own."""
+    def _put_in_line(self, pod: Pod) -> None:
         gangs = self._state.gangs
-        key = gangs.key_of(pod)
-        return None if key is None or gangs.gang(key) is None else key
+        key = gangs.unit_of(pod)
+        self._queue.add(pod, key, gangs.stated_priority(key))
+        self._work()
 
     def _is_ours(self, pod: Pod) -> bool:
         return awaits_scheduler(pod) and scheduler_of(pod) in self._names

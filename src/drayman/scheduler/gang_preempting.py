@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 
 from drayman.api.core import Pod
-from drayman.api.pods import priority_of
 from drayman.api.times import seconds_of, time_left
 from drayman.placement.gangs.gang import Gang
+from drayman.placement.gangs.importance import importance_of_waiting
 from drayman.placement.joint.clearing import Cleared, Clearing, Present
 from drayman.placement.joint.gangs import GangDecider, NoRoom
 from drayman.placement.nominations import Nominations
@@ -56,7 +56,7 @@ class GangPreemptor:
         if former is not None and self._occupants.are_awaited(former, now):
             return None
         before = self._nominations.withdraw_gang(gang.key)
-        importance = _importance(gang, pods)
+        importance = importance_of_waiting(gang.priority, pods)
         retry_at = self._delayed_until(gang, pods, now)
         found: Cleared | Changed | None = None
         if retry_at is None and self._may_preempt(pods, importance):
@@ -121,10 +121,3 @@ class GangPreemptor:
         made = self._nominations.promise_gang(gang.key, importance, seats, departing, found.freed)
         pods = {pod.metadata.uid: pod for pod in (*before, *(each.pod for each in made))}
         return Preempted(tuple(pods.values()), made, found.pods, gangs_of(found.victims))
-
-
-def _importance(gang: Gang, members: Iterable[Pod]) -> int:
-    """How important a gang is for which others would have to go: as its least important member, unless it says so itself."""
-    if gang.priority is not None:
-        return gang.priority
-    return min(map(priority_of, members), default=0)

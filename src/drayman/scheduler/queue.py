@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from drayman.api.core import Pod
-from drayman.api.pods import priority_of
 from drayman.placement.gangs.gang import GangKey
+from drayman.placement.gangs.importance import importance_of_waiting
 from drayman.placement.hints import Change, Hint
 from drayman.placement.wake import Wake
 
@@ -41,6 +41,7 @@ class QueuedUnit:
     """By uid, in the order of arrival."""
     number: int  # the order of arrival
     gang: GangKey | None = None
+    priority: int | None = None  # what the group says; otherwise the pods say it
     shape: Hashable = None
     hint: Hint | None = None  # which other pods may help it
     attempts: int = 0
@@ -65,7 +66,7 @@ class QueuedUnit:
 
     @property
     def rank(self) -> tuple[int, int]:
-        return -priority_of(self.pod), self.number
+        return -importance_of_waiting(self.priority, self.pods.values()), self.number
 
     def __str__(self) -> str:
         metadata = self.pod.metadata
@@ -132,8 +133,11 @@ class Queue:
         """The unit of a key."""
         return self._entries.get(key)
 
-    def add(self, pod: Pod, gang: GangKey | None = None) -> None:
-        """Put a pod in line with its unit, or record its new version. A unit that changed is tried again at once."""
+    def add(self, pod: Pod, gang: GangKey | None = None, priority: int | None = None) -> None:
+        """Put a pod in line with its unit, or record its new version. A unit that changed is tried again at once.
+
+        `priority` is what the group of a gang says about that.
+        """
         uid = pod.metadata.uid
         key = uid if gang is None else _key_of(gang)
         if uid in self and self._unit_of.get(uid, uid) != key:
@@ -145,6 +149,7 @@ class Queue:
         else:
             self._hand_on(self._leave_shape(entry))
             entry.pods[uid] = pod
+        entry.priority = priority
         if gang is not None:
             self._unit_of[uid] = key
         if entry.ticket < 0:

@@ -24,18 +24,24 @@ from drayman.placement.decision.placements import Placement
 from drayman.placement.joint.gangs import NoRoom, Starting
 from drayman.placement.joint.seating import Seat, Seats, taken_as_it_is
 from drayman.placement.reservations import making
-from drayman.placement.reservations.making import Beside, Unit, binding, reserve, seats_beside
+from drayman.placement.reservations.making import (
+    MOST_RESERVATIONS,
+    Beside,
+    Unit,
+    binding,
+    reserve,
+    seats_beside,
+)
 from drayman.placement.reservations.reservation import Reservation
 from drayman.placement.runs.book import Departure
 from drayman.placement.wake import Wake
 from drayman.reasons.reserved import room_reserved
 from drayman.scheduler.gangs import GangCycle, work_for
 from drayman.scheduler.queue import Queue, QueuedUnit
+from drayman.scheduler.reservation_turns import Turns
 
 _log: Final = logging.getLogger(__name__)
 
-MOST: Final = 4
-"""How many units have a reservation at the same time: those that come first."""
 SHARE_OF_TIME: Final = 20
 """No more than such a part of the scheduler's time goes into reservations."""
 LONGEST_REST_S: Final = 60.0
@@ -74,9 +80,9 @@ class Reserving:
         self._wall_clock = wall_clock
         self._standing: dict[str, Reservation] = {}  # by key of the unit
         self._searches: dict[str, _Search] = {}
-        self._rests_until = 0.0
+        self._turns = Turns(queue)
         self._due_at = 0.0
-        queue.unit_left = self._left
+        queue.unit_left = self.give_up
 
     @property
     def standing(self) -> list[Reservation]:
@@ -95,7 +101,9 @@ class Reserving:
     # What others may do.
 
     def binding(self, entry: QueuedUnit) -> list[Reservation]:
-        """The reservations that a unit must not be in the way of if it starts now."""
+        """The reservations that a unit must not be in the way of if it starts now: none, if its room was made for it."""
+        if self._is_promised(entry):
+            return []
         return binding(self._state.runs, self.standing, _unit(entry), self._wall_clock())
 
     def decide(
@@ -154,16 +162,25 @@ class Reserving:
 
     def refused(self, entry: QueuedUnit, why: NoNode | NoRoom) -> None:
         """There is no room for a unit: when will there be?"""
-        if not self._state.runs.tells_anything or not making.may_reserve(why):
+        if not self._state.runs.tells_anything or self._is_promised(entry) or _only_joins(why):
+            self.give_up(entry.key)
             return
-        if entry.key in self._searches or self._is_promised(entry):
+        if entry.key in self._searches:
             return
-        if not self._is_among_the_first(entry):
-            return
-        if self._clock() < self._rests_until:
-            self._queue.wake_at(entry, self._rests_until)
+        if not making.may_reserve(why) or not self._is_among_the_first(entry):
+            self._turns.leave(entry.key)
+        elif self._clock() < self._turns.rests_until:
+            self._turns.wait(entry)
         else:
+            self._turns.take(entry.key)
             self._searches[entry.key] = _Search(entry, self._search(entry))
+
+    def give_up(self, key: str) -> None:
+        """A unit does not wait for room, or has it: nothing is reserved for it."""
+        self._turns.leave(key)
+        self._searches.pop(key, None)
+        if self._standing.pop(key, None) is not None:
+            self._queue.wake(Wake.RESERVATIONS)
 
     def advance(self, part_s: float) -> bool:
         """Look for moments, for about so long. Returns whether there is more to do."""
@@ -175,8 +192,9 @@ class Reserving:
             if self._clock() >= self._due_at:
                 break
         now = self._clock()
-        rested = max(self._rests_until, now) + max((now - begun) * SHARE_OF_TIME, LEAST_REST_S)
-        self._rests_until = min(rested, now + LONGEST_REST_S)
+        rested = max(self._turns.rests_until, now)
+        rested += max((now - begun) * SHARE_OF_TIME, LEAST_REST_S)
+        self._turns.rest(min(rested, now + LONGEST_REST_S))
         return self.is_searching
 
     def _go_on(self, search: _Search) -> bool:
@@ -230,16 +248,9 @@ class Reserving:
             self._standing[entry.key] = found
             left = max(found.at - self._wall_clock(), LEAST_REST_S)
             self._queue.wake_at(entry, self._clock() + left)
-            for late in self.standing[MOST:]:
+            for late in self.standing[MOST_RESERVATIONS:]:
                 del self._standing[late.key]
         if not _is_same(before, found):
-            self._queue.wake(Wake.RESERVATIONS)
-
-    def _left(self, key: str) -> None:
-        if not self._standing and not self._searches:
-            return
-        self._searches.pop(key, None)
-        if self._standing.pop(key, None) is not None:
             self._queue.wake(Wake.RESERVATIONS)
 
     # How units are asked about.
@@ -271,7 +282,7 @@ class Reserving:
         return entry is None or self._seats(entry, round_) is not None
 
     def _is_promised(self, entry: QueuedUnit) -> bool:
-        """Whether others were asked to go for it: then it has its room already."""
+        """Whether room is being made for it: then it needs no other."""
         nominations = self._decider.nominations
         return bool(nominations) and any(uid in nominations for uid in entry.pods)
 
@@ -279,12 +290,13 @@ class Reserving:
         """Whether few enough units that come before it have a reservation, or are about to get one."""
         ranks = {key: each.rank for key, each in self._standing.items()}
         ranks |= {key: each.entry.rank for key, each in self._searches.items()}
-        return sum(rank < entry.rank for rank in ranks.values()) < MOST
+        return sum(rank < entry.rank for rank in ranks.values()) < MOST_RESERVATIONS
 
     def _run_time(self, entry: QueuedUnit) -> float | None:
         return making.end_of(self._state.runs, entry.pods.values(), 0.0)
 
     def _held(self, entry: QueuedUnit, reservations: list[Reservation], shape: Hashable) -> Held:
+        self._turns.leave(entry.key)
         first = reservations[0]
         end = making.end_of(self._state.runs, entry.pods.values(), self._wall_clock())
         noun = "pod" if entry.gang is None else "gang"
@@ -304,6 +316,10 @@ class _Search:
 
 def _unit(entry: QueuedUnit) -> Unit:
     return Unit(entry.key, str(entry), entry.rank, tuple(entry.pods.values()))
+
+
+def _only_joins(why: NoNode | NoRoom) -> bool:
+    return isinstance(why, NoRoom) and why.is_joining
 
 
 def _is_same(before: Reservation | None, after: Reservation | None) -> bool:

@@ -10,10 +10,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from typing import Final
 
-from drayman.allocator import Policy
 from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
 from drayman.cluster.client import Client
@@ -25,16 +23,13 @@ from drayman.cluster.resources import (
     RESOURCE_SLICES,
 )
 from drayman.cluster.turns import Turns
-from drayman.inventory.features import Features
-from drayman.placement.claims import BINDING_TIMEOUT_S
 from drayman.placement.decision.outcomes import Unfinished
 from drayman.placement.decision.placements import Placement
 from drayman.placement.gangs.gang import GangKey
 from drayman.placement.hints import Change
 from drayman.placement.joint.gangs import GangDecider
 from drayman.placement.nominations import Nominations
-from drayman.placement.prices import NO_PRICES, PriceTable
-from drayman.placement.schedulers import DEFAULT_SCHEDULER, SERVED
+from drayman.placement.schedulers import DEFAULT_SCHEDULER
 from drayman.placement.state import ClusterState
 from drayman.reasons.volumes import volumes_pending
 from drayman.reasons.waiting import unready
@@ -49,9 +44,10 @@ from drayman.scheduler.giving_way import GivingWay
 from drayman.scheduler.group_conditions import GroupConditions
 from drayman.scheduler.keeping import RoomKeeper
 from drayman.scheduler.losses import Losses
-from drayman.scheduler.other_schedulers import UNSERVED_AFTER_S, UnservedPods
+from drayman.scheduler.options import SchedulerOptions
+from drayman.scheduler.other_schedulers import UnservedPods
 from drayman.scheduler.preempting import Preempted
-from drayman.scheduler.queue import FIRST_BACKOFF_S, LONGEST_BACKOFF_S, Queue, QueuedUnit
+from drayman.scheduler.queue import Queue, QueuedUnit
 from drayman.scheduler.reporting import (
     SCHEDULER_ERROR,
     UNSCHEDULABLE,
@@ -71,33 +67,6 @@ ROUND: Final = 64
 """Pods in one round."""
 UNDER_WAY: Final = 4
 """Rounds that are being written at the same time; more pile up in the queue, where they can still be reordered."""
-
-
-@dataclass(frozen=True, slots=True)
-class SchedulerOptions:
-    """How a scheduler works."""
-
-    names: frozenset[str] = SERVED
-    """The schedulerName of pods it cares for."""
-    left: frozenset[str] = frozenset()
-    """Names that another scheduler serves at the moment."""
-    policy: Policy = Policy.BEST
-    alone: bool = False
-    """Whether no other scheduler is known: that is then reported for pods that name another one."""
-    is_guarded: bool = False
-    """Whether the server is known to refuse to give a device away twice. Then there is no need to look for that."""
-    unserved_after_s: float = UNSERVED_AFTER_S
-    """How long another scheduler has to take a pod, if one runs after all."""
-    binding_timeout_s: float = BINDING_TIMEOUT_S
-    first_backoff_s: float = FIRST_BACKOFF_S
-    longest_backoff_s: float = LONGEST_BACKOFF_S
-    features: Features = field(default_factory=Features)
-    prices: PriceTable = NO_PRICES
-    """Of nodes, besides what their labels say."""
-
-    def limited_to(self, names: frozenset[str]) -> SchedulerOptions:
-        """For some of the names, while the others are left to another scheduler."""
-        return replace(self, names=names, left=self.names - names)
 
 
 class Scheduler:
@@ -371,6 +340,7 @@ class Scheduler:
 
     def awaits_others(self, entry: QueuedUnit, until: float | None) -> None:
         self._cycle.retrying.awaits_others(entry, until)
+        self._cycle.reserving.give_up(entry.key)
 
     def put_off(self, uid: str) -> None:
         self._hold_back(uid)
@@ -379,8 +349,12 @@ class Scheduler:
         """Begin work that other decisions need not wait for."""
         task = asyncio.create_task(work)
         self._aside.add(task)
-        task.add_done_callback(self._aside.discard)
+        task.add_done_callback(self._put_away)
         return task
+
+    def _put_away(self, task: asyncio.Task[None]) -> None:
+        self._aside.discard(task)
+        self._work.set()  # a unit may have to be tried again, at once or at some time
 
     async def _foresee(self) -> None:
         """Find out when units that were refused can start. Those that this concerns are tried again."""
@@ -388,7 +362,6 @@ class Scheduler:
             await self._cycle.reserving.complete()
         finally:
             self._foreseeing = None
-            self._work.set()
 
     async def _work_out(self, entry: QueuedUnit, rest: Callable[[], object]) -> None:
         """Do what a decision needs and takes too long for the event loop, for one pod at a time."""
@@ -400,7 +373,6 @@ class Scheduler:
             self._cycle.retrying.failed(entry, self._clock())
         else:
             self.queue.wake_pods((entry.key,))
-        self._work.set()
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)

@@ -21,7 +21,7 @@ from drayman.allocator import Policy
 from drayman.apiserver.instance import Folder, Options, start
 from drayman.apiserver.instance.control_plane import ControlPlane
 from drayman.cluster.embedded import Store
-from drayman.scheduler.running import SchedulerOptions
+from drayman.scheduler.options import SchedulerOptions
 
 _RECORDED_WITH: Final = SchedulerOptions(binding_timeout_s=15.0, longest_backoff_s=2.0)
 """The settings of the scheduler that was recorded."""

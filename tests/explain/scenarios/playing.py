@@ -48,7 +48,7 @@ from drayman.explain.answer import Operation, Remedy
 from drayman.inventory.features import Features
 from drayman.placement.world import Objects
 from drayman.reasons.reason import Reason
-from drayman.scheduler.running import SchedulerOptions
+from drayman.scheduler.options import SchedulerOptions
 from explain.applying import apply
 
 _NAMESPACE_VALUES = NAMESPACES.as_values()

@@ -15,7 +15,8 @@ from drayman.apiserver.instance import Folder, Options, start
 from drayman.apiserver.instance.control_plane import ControlPlane
 from drayman.cluster import HttpClient, Informers
 from drayman.cluster.resources import PODS, RESOURCE_CLAIMS
-from drayman.scheduler.running import Scheduler, SchedulerOptions
+from drayman.scheduler.options import SchedulerOptions
+from drayman.scheduler.running import Scheduler
 from scheduler.behaviour.stage import Stage
 
 Connect = Callable[[], HttpClient]

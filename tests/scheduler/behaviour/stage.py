@@ -36,7 +36,7 @@ from drayman.cluster.resources import (
     JsonObject,
     Resource,
 )
-from drayman.scheduler.running import SchedulerOptions
+from drayman.scheduler.options import SchedulerOptions
 
 NODE_VALUES = NODES.as_values()
 SLICE_VALUES = RESOURCE_SLICES.as_values()

@@ -18,7 +18,8 @@ from drayman.cluster.resources import (
     VOLUME_CLAIMS,
     JsonObject,
 )
-from drayman.scheduler.running import Scheduler, SchedulerOptions
+from drayman.scheduler.options import SchedulerOptions
+from drayman.scheduler.running import Scheduler
 from scheduler.behaviour.stage import Stage
 
 CLASS_VALUES = STORAGE_CLASSES.as_values()

@@ -14,7 +14,8 @@ from drayman.cluster import HttpClient, Informers
 from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import LEASES, JsonObject
 from drayman.scheduler.leading import LEASE_NAMESPACE, Candidate, lease_of
-from drayman.scheduler.running import Scheduler, SchedulerOptions
+from drayman.scheduler.options import SchedulerOptions
+from drayman.scheduler.running import Scheduler
 from scheduler.behaviour.stage import Stage
 
 NAMES = ("default-scheduler", "drayman")

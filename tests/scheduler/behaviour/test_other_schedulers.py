@@ -9,7 +9,8 @@ from controllers.world import NAMESPACE, POD_VALUES, eventually
 from drayman.apiserver.instance import Folder, Options, start
 from drayman.cluster import HttpClient, Informers
 from drayman.cluster.resources import EVENTS, JsonObject
-from drayman.scheduler.running import Scheduler, SchedulerOptions
+from drayman.scheduler.options import SchedulerOptions
+from drayman.scheduler.running import Scheduler
 from scheduler.behaviour.conftest import Cluster
 from scheduler.behaviour.stage import Stage
 

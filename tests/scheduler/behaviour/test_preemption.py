@@ -17,7 +17,8 @@ from controllers.world import CLAIM_VALUES, NAMESPACE, POD_VALUES, eventually, o
 from drayman.api.core import Pod
 from drayman.cluster import DeleteOptions
 from drayman.cluster.resources import DISRUPTION_BUDGETS, EVENTS, PODS, JsonObject, generic
-from drayman.scheduler.running import Scheduler, SchedulerOptions
+from drayman.scheduler.options import SchedulerOptions
+from drayman.scheduler.running import Scheduler
 from scheduler.behaviour.conftest import Cluster
 from scheduler.behaviour.stage import Stage, devices_of, from_template, wants
 

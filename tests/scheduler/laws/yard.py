@@ -17,6 +17,7 @@ from drayman.api.resource import DeviceClass, ResourceClaim, ResourceSlice
 from drayman.api.times import timestamp_at
 from drayman.inventory.features import Features
 from drayman.placement.decision.placements import Placement
+from drayman.placement.nominations import Nominations
 from drayman.placement.reservations.reservation import Reservation
 from drayman.placement.runs.declaring import RUNTIME
 from drayman.placement.state import ClusterState
@@ -42,6 +43,8 @@ class Work:
     priority: int = 0
     late: int = 0
     """How much longer it runs than it declares."""
+    least: int = 0
+    """How many of the pods have to start together; 0: all of them."""
 
 
 @dataclass
@@ -71,8 +74,14 @@ class Yard:
     def __post_init__(self) -> None:
         self.queue = Queue()
         self.state = ClusterState(Features(), self.queue.wake)
+        self.nominations = Nominations(self.state)
         self.cycle = Cycle(
-            self.state, self.queue, lambda: self.now, policy=Policy.BEST, binding_timeout_s=600.0
+            self.state,
+            self.queue,
+            lambda: self.now,
+            policy=Policy.BEST,
+            binding_timeout_s=600.0,
+            nominations=self.nominations,
         )
         self.versions = 0
         self.ends: list[tuple[float, str]] = []
@@ -112,7 +121,8 @@ class Yard:
         name = f"{work.name}-{number}"
         annotations = {RUNTIME: f"{work.runs}s"} if work.declares else {}
         if work.pods > 1:
-            gang = {"drayman.dev/gang": str(work.pods), "drayman.dev/gang-name": work.name}
+            least = str(work.least or work.pods)
+            gang = {"drayman.dev/gang": least, "drayman.dev/gang-name": work.name}
             annotations |= gang
         resources = {"requests": {"cpu": str(work.cpu)}}
         claims = [{"name": "c", "resourceClaimName": name}] if work.devices else []

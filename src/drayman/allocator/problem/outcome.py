@@ -114,7 +114,18 @@ class Quality(NamedTuple):
     alternatives: tuple[int, ...]  # for each `firstAvailable` request, which one is served
     cost: Cost
 
+    @property
+    def for_the_pod(self) -> tuple[object, ...]:
+        """What matters to the pod itself: rules 1 to 5."""
+        return self.alternatives, self.cost[:_RULES_FOR_OTHERS]
 
+    @property
+    def for_others(self) -> tuple[object, ...]:
+        """What matters to those that want devices afterwards: rules 6 to 8."""
+        return self.cost[_RULES_FOR_OTHERS:]
+
+
+_RULES_FOR_OTHERS: Final = Cost._fields.index("spoiled")
 _MOST_ALTERNATIVES: Final = 8
 """The API's limit on `firstAvailable`."""
 

@@ -26,7 +26,8 @@ from drayman.drivers.profiles import HardwareCluster
 from drayman.node import Report, SimulatedNode, SimulatedNodes
 from drayman.scheduler.leading import Candidate
 from drayman.scheduler.leading import Report as SchedulerReport
-from drayman.scheduler.running import Scheduler, SchedulerOptions
+from drayman.scheduler.options import SchedulerOptions
+from drayman.scheduler.running import Scheduler
 from drayman.scheduler.tally import Tally
 
 _log: Final = logging.getLogger(__name__)

@@ -227,7 +227,7 @@ def _control_plane(
     from drayman.apiserver.instance.control_plane import ControlPlane
     from drayman.controllers.features import ControllerFeatures
     from drayman.drivers.profiles import ProfileError, parse_profiles, simulate
-    from drayman.scheduler.running import SchedulerOptions
+    from drayman.scheduler.options import SchedulerOptions
 
     try:
         hardware = simulate(parse_profiles(profiles)) if profiles else None

@@ -40,7 +40,7 @@ from drayman.placement.demand import Demand, Demands
 from drayman.placement.fit import FITS, Cause, Verdict
 from drayman.placement.fit.verdict import NODE_AFFINITY
 from drayman.placement.nominations import Nominations
-from drayman.placement.placing import Found, NotFound, Placer
+from drayman.placement.placing import Found, NodeOrder, NotFound, Placer
 from drayman.placement.state import ClusterState
 
 _MOST_PLACERS: Final = 256
@@ -59,14 +59,19 @@ class Decider:
         nominations: Nominations | None = None,
         suffix: Suffix | None = None,
         makes_claims_of: Callable[[Pod], bool] = lambda _: True,
+        order: NodeOrder | None = None,
     ) -> None:
-        """`makes_claims_of` says whether claims are made here from a pod's templates; `suffix` ends their names."""
+        """`makes_claims_of` says whether claims are made here from a pod's templates; `suffix` ends their names.
+
+        `order` replaces the order in which nodes are taken, for comparisons.
+        """
         self.state = state
         self.nominations = nominations if nominations is not None else Nominations(state)
         self.demands = Demands(state, binding_timeout_s)
         self.suffix = suffix or counting()
         self.makes_claims_of = makes_claims_of
         self._policy = policy
+        self._order = order
         self._placers: Bounded[object, Placer] = Bounded(_MOST_PLACERS)
         self._pinned = Placer(state, policy)
 
@@ -81,7 +86,7 @@ class Decider:
             return self._pinned
         placer = self._placers.get(demand.key)
         if placer is None:
-            placer = self._placers[demand.key] = Placer(self.state, self._policy)
+            placer = self._placers[demand.key] = Placer(self.state, self._policy, self._order)
         return placer
 
 

@@ -182,6 +182,11 @@ class GangBook:
         reading = reading_of(pod, self._jobs)
         return None if reading is None else reading.membership.key
 
+    def unit_of(self, pod: Pod) -> GangKey | None:
+        """The gang with which a pod is decided about, also if there is no telling what it is. Pods of other groups are on their own."""
+        key = self.key_of(pod)
+        return None if key is None or self.gang(key) is None else key
+
     def gang_of(self, pod: Pod) -> Gang | Flaw | None:
         """The gang that a pod is in, or why that is not known; None for a pod that is on its own."""
         member = self._members.get(pod.metadata.uid)
@@ -209,7 +214,7 @@ class GangBook:
         else:
             found = self._objects.get(key)
             if found is None:
-                return missing(key) if not key.uid and _has_object(key) else None
+                return missing(key) if key.has_object else None
             source = (_Same(found), self.topologies.revision)
         kept = self._read.get(key)
         if kept is not None and kept[0] == source:
@@ -252,6 +257,11 @@ class GangBook:
         gang = self.gang_of(pod)
         own = priority_of(pod)
         return own if not isinstance(gang, Gang) or gang.priority is None else gang.priority
+
+    def stated_priority(self, key: GangKey | None) -> int | None:
+        """How important a gang says that it is."""
+        gang = None if key is None else self.gang(key)
+        return gang.priority if isinstance(gang, Gang) else None
 
     def lack(self, gang: Gang) -> Shortfall | None:
         """What a gang lacks before it can start: members that do not exist. None if there are enough."""
@@ -395,13 +405,9 @@ def key_of_group(group: GroupObject) -> GangKey:
             return kai.key_of(namespace, name)
 
 
-def _has_object(key: GangKey) -> bool:
-    return key.dialect in (Dialect.KUBERNETES, Dialect.PLUGIN, Dialect.KAI)
-
-
 def _is_declared(key: GangKey) -> bool:
     """Whether a gang is what its members state."""
-    return bool(key.uid) or not _has_object(key)
+    return not key.has_object
 
 
 def _member(pod: Pod, reading: Reading, node: str, *, is_known: bool) -> Member:

@@ -8,6 +8,7 @@ not reserved. What comes before it is never held back by it.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from typing import Final
 
 from msgspec import Struct
 
@@ -27,6 +28,9 @@ from drayman.placement.reservations.reservation import (
 from drayman.placement.runs.book import HORIZON_S, Departure, RunBook
 from drayman.placement.state import ClusterState
 from drayman.placement.victims import never
+
+MOST_RESERVATIONS: Final = 4
+"""How many units have a reservation at the same time: those that come first."""
 
 
 class Unit(Struct, frozen=True, eq=False):

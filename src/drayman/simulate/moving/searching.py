@@ -18,7 +18,7 @@ from drayman.placement.joint.gangs import NoRoom
 from drayman.simulate.moving.choosing import Choosing, Obstacle
 from drayman.simulate.moving.movers import Mover, Movers, is_moved_by
 from drayman.simulate.moving.sequence import Intent, Moves, Stuck, carried_out
-from drayman.simulate.moving.units import Deciding, Otherwise, Refused, Unit
+from drayman.simulate.moving.units import Deciding, Otherwise, Refused, Unit, importance_of
 
 STEPS: Final = 200_000
 """Questions to nodes for one unit. A question takes a fraction of a millisecond."""
@@ -155,7 +155,7 @@ class Searching:
         )
 
     def _may_move(self, unit: Unit, going: Set[str]) -> Callable[[str], Sequence[Mover]]:
-        priority = self._state.gangs.priority_of(unit.first)
+        priority = importance_of(self._state.gangs, unit)
 
         def movers_on(node: str) -> Sequence[Mover]:
             return [
@@ -179,5 +179,5 @@ class Searching:
             if self._state.gangs.placed(gang.key):
                 return unit.name
             about = (gang.least, gang.least_children, gang.subgroups, gang.wish, gang.slices)
-        priority = self._state.gangs.priority_of(first)
+        priority = importance_of(self._state.gangs, unit)
         return kinds, about, priority, first.spec.scheduler_name

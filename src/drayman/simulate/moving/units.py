@@ -15,7 +15,9 @@ from drayman.placement.decision.outcomes import Fitting, NoNode, NoPlacement
 from drayman.placement.demand import Demand
 from drayman.placement.domains.copies import CopyCounts
 from drayman.placement.domains.following import Domains
+from drayman.placement.gangs.book import GangBook
 from drayman.placement.gangs.gang import GangKey
+from drayman.placement.gangs.importance import importance_of_waiting
 from drayman.placement.joint.gangs import Flawed, GangDecider, Incomplete, NoRoom, Starting
 from drayman.placement.joint.seating import Seat, Seats, taken_as_it_is
 from drayman.placement.nodes import NodeState
@@ -133,23 +135,27 @@ def waiting_units(world: World, pods: Iterable[Pod] | None = None) -> list[Unit]
 
     Unless pods are given, only those count that ask for devices.
     """
+    gangs = world.state.gangs
     waiting = [p for p in world.objects.pods if _waits(p)]
     of_gangs: dict[GangKey, list[Pod]] = {}
     for pod in waiting:
-        key = gang_of(world, pod)
+        key = gangs.unit_of(pod)
         if key is not None:
             of_gangs.setdefault(key, []).append(pod)
     wanted = [p for p in waiting if _asks_for_devices(p)] if pods is None else pods
     found: dict[object, Unit] = {}
     for pod in wanted:
-        key = gang_of(world, pod)
+        key = gangs.unit_of(pod)
         if key is None:
             found[pod.metadata.uid] = Unit((pod,))
         elif key not in found:
             members = of_gangs.get(key) or [pod]
             found[key] = Unit(tuple(sorted(members, key=_age)), key)
-    priority_of = world.state.gangs.priority_of
-    return sorted(found.values(), key=lambda u: (-priority_of(u.first), _age(u.first)))
+    return sorted(found.values(), key=lambda u: (-importance_of(gangs, u), _age(u.first)))
+
+
+def importance_of(gangs: GangBook, unit: Unit) -> int:
+    return importance_of_waiting(gangs.stated_priority(unit.gang), unit.pods)
 
 
 def _waits(pod: Pod) -> bool:
@@ -161,13 +167,6 @@ def _asks_for_devices(pod: Pod) -> bool:
     if pod.spec.resource_claims:
         return True
     return any("/" in name for c in containers_of(pod) for name in c.resources.requests)
-
-
-def gang_of(world: World, pod: Pod) -> GangKey | None:
-    """The gang with which a pod is decided about, also if there is no telling what it is."""
-    gangs = world.state.gangs
-    key = gangs.key_of(pod)
-    return None if key is None or gangs.gang(key) is None else key
 
 
 def _age(pod: Pod) -> tuple[str, str, str]:

@@ -1,0 +1,1 @@
+"""`drayman simulate`."""

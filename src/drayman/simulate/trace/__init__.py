@@ -1,0 +1,1 @@
+"""Traces of clusters, replayed with the decisions of the scheduler."""
