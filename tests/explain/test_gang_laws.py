@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drayman.allocator import Policy
-from drayman.api.codec import convert
+from drayman.api.codec import convert, to_dict
 from drayman.api.core import Pod
 from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import ResourceClaim
 from drayman.explain.group import explain_group
 from drayman.explain.pod import explain_pod
+from drayman.placement.gangs.levels import PREFERRED
 from drayman.placement.world import Objects, World, state_of
 from drayman.reasons.reason import Outlook, Reason
 from drayman.scheduler.cycle import Cycle
@@ -230,6 +231,42 @@ def test_a_level_that_no_node_has() -> None:
         "GangOversized (never): Pod group default/g has to be in one rack."
         f" There is no rack: no node has the label {RACK}."
     )
+
+
+def test_a_level_that_is_misspelt() -> None:
+    """Labels that nodes have and that come near are named."""
+    there = world([1] * 5, [0] * 5, (2, True, [(1, False)] * 2))
+    labels = {RACK[:-1]: "a"}
+    renamed = tuple(node(each.metadata.name, labels=labels) for each in there.objects.nodes)
+    objects = there.objects.joined(Objects(nodes=renamed))
+    found = explain_pod(there.with_objects(objects), there.objects.pods[0])
+    assert found.headline.sentence.endswith(
+        f"There is no rack: no node has the label {RACK}; did you mean {RACK[:-1]}?"
+    )
+
+
+def test_levels_that_nodes_do_not_have_are_not_counted() -> None:
+    """A level that is preferred and that no node has is no place in which the gang is."""
+    ring: dict[str, Any] = {"schedulingGroup": {"podGroupName": "g"}}
+    pods: tuple[Pod, ...] = (pod("p0", nodeName="n2", **ring), pod("p1", nodeName="n3", **ring))
+    there = world([0] * 5, [0] * 5, (2, True, []))
+    preferring = to_dict(there.objects.pod_groups[0])
+    preferring["metadata"]["annotations"] = {PREFERRED: "nvidia.com/gpu.clique"}
+    groups = (convert(PodGroup, preferring),)
+    there = cluster({}, nodes=there.objects.nodes, pods=pods, pod_groups=groups)
+    found = explain_pod(there, pods[0]).gang
+    assert found is not None
+    assert (found.place, found.spread) == ("rack b", {"node": 2})
+
+
+def test_a_gang_on_one_node_is_on_that_node() -> None:
+    """Nothing more is said about how it is spread."""
+    ring: dict[str, Any] = {"schedulingGroup": {"podGroupName": "g"}}
+    pods: tuple[Pod, ...] = (pod("p0", nodeName="n2", **ring), pod("p1", nodeName="n2", **ring))
+    there = world([0] * 5, [0] * 5, (2, True, []))
+    there = cluster({}, nodes=there.objects.nodes, pods=pods, pod_groups=there.objects.pod_groups)
+    whole = explain_group(there, there.objects.pod_groups[0])
+    assert whole.headline.sentence == ("2 pods of pod group default/g have their nodes on node n2.")
 
 
 def test_a_member_that_no_node_could_take_is_named() -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from drayman.api.codec import convert
+from drayman.api.pod_groups import PodGroup
 from drayman.explain.answer import Explanation
 from drayman.explain.overview import explain_all, explain_namespace
 from explain.town import Town
 from oracle.build import claim, exactly
+from simulate.cluster import cluster, pod
 
 SWEEP = {
     "ownerReferences": [{"kind": "Job", "name": "sweep", "uid": "uid-sweep", "controller": True}]
@@ -83,3 +86,17 @@ def test_where_nothing_waits_that_is_said() -> None:
     found = explain_all(Town().node("n0", 1).holds("a", "n0", "d0").world())
     assert (found.headline.reason.value, found.parts) == ("Runs", ())
     assert found.headline.sentence == "Nothing waits in the cluster; 1 pod runs."
+
+
+def test_a_group_of_pods_is_told_once() -> None:
+    """Its members wait for the same reason. Those of a group that does not exist are told about one by one."""
+    made = [pod(f"p{n}", "one", schedulingGroup={"podGroupName": "g"}) for n in range(3)]
+    made += [pod("lost", "one", schedulingGroup={"podGroupName": "gone"})]
+    spec = {"schedulingPolicy": {"gang": {"minCount": 3}}}
+    metadata = {"name": "g", "namespace": "default", "uid": "g"}
+    group = convert(PodGroup, {"metadata": metadata, "spec": spec})
+    found = explain_all(cluster({"a": 1}, pods=tuple(made), pod_groups=(group,)))
+    assert told(found) == [
+        ("GangOversized", "PodGroup/g", 3),
+        ("PodGroupMissing", "Pod/lost", 1),
+    ]

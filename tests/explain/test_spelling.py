@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drayman.explain.answer import Spelling
-from drayman.explain.spelling import edits, similar
+from drayman.reasons.slips import edits, similar
 from explain.town import GPU, ROOT, Town
 from oracle.build import capacity, claim, device, exactly
 

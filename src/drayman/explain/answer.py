@@ -218,6 +218,8 @@ class GangAnswer(ApiStruct, kw_only=True):
         """How near to each other those with a node are: in rack r3, on 4 nodes."""
         if not self.spread:
             return ""
+        if self.place.startswith("node ") and self.spread == {"node": 1}:
+            return f" on {self.place}"
         spread = [counted(number, title) for title, number in self.spread.items()]
         return f" in {self.place}, on {and_list(spread)}"
 

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from drayman.api.quantity import Quantity
 from drayman.api.semver import Version
 from drayman.explain.conditions import BOTTOM_UP, TOP_DOWN, Comparison, WrittenValue
-from drayman.explain.spelling import edits
+from drayman.reasons.slips import edits
 
 Existing: TypeAlias = str | int | bool | Quantity | Version
 

@@ -16,6 +16,7 @@ from drayman.explain.answer import Explanation
 from drayman.explain.claim import explain_claim, used_claims
 from drayman.explain.pod import PodHeadlines
 from drayman.explain.workload import Replicated, state_of_job, state_without_pods, why_no_pods
+from drayman.placement.gangs.gang import Flaw, FlawKind
 from drayman.placement.world import World
 from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.wording import and_list, counted
@@ -56,13 +57,13 @@ def _overview(world: World, kind: str, name: str, namespace: str | None) -> Expl
 
 
 def waiting_pods(world: World, pods: Iterable[Pod]) -> list[Explanation]:
-    """Pods that wait: one part for each reason of each workload, and for each pod without an owner."""
+    """Pods that wait: one part for each reason of each workload, of each group of pods, and for each pod that is on its own."""
     headlines = PodHeadlines(world)
     groups: dict[tuple[Reason, str, Maker], list[tuple[Pod, Headline]]] = {}
     for pod in pods:
         headline = headlines.of(pod)
         if headline.reason.kind is not None:
-            whose = known_as(pod)
+            whose = _whose(world, pod)
             key = (headline.reason, pod.metadata.namespace, whose)
             groups.setdefault(key, []).append((pod, headline))
     return [
@@ -75,6 +76,17 @@ def waiting_pods(world: World, pods: Iterable[Pod]) -> list[Explanation]:
         )
         for (_, namespace, whose), members in groups.items()
     ]
+
+
+def _whose(world: World, pod: Pod) -> Maker:
+    """What a pod is listed under. Members of a group that nothing makes wait for the same reason: they are told about once."""
+    gangs = world.state.gangs
+    key = gangs.key_of(pod) if maker_of(pod) is None else None
+    if key is None or not key.has_object:
+        return known_as(pod)
+    gang = gangs.gang(key)
+    is_there = gang is not None and not (isinstance(gang, Flaw) and gang.kind is FlawKind.MISSING)
+    return Maker("PodGroup", key.name) if is_there else known_as(pod)
 
 
 def _others(world: World, namespace: str | None) -> Iterator[Explanation]:

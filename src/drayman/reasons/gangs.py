@@ -7,6 +7,7 @@ the reason is that of a single pod.
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 from typing import Final
 
@@ -33,6 +34,7 @@ from drayman.reasons.headline import Headlines
 from drayman.reasons.locality import LocalityRefusal, locality_refusal
 from drayman.reasons.planned import Planned
 from drayman.reasons.reason import Headline, Outlook, Reason
+from drayman.reasons.slips import similar
 from drayman.reasons.waiting import before_a_demand
 from drayman.reasons.wording import continued, counted, lasting
 
@@ -185,8 +187,17 @@ class GangReasons:
             found = locality_refusal(ever.rooms, ever.request, ever.numbers, names=ever.names)
             # Members that run in several domains may end: then all of it can be in one.
             if found is not None and len(found.runs_in) < 2:
-                return replace(found, outlook=Outlook.NEVER.value)
+                return self._respelt(replace(found, outlook=Outlook.NEVER.value))
         return locality_refusal(now.rooms, now.request, now.numbers, names=now.names)
+
+    def _respelt(self, found: LocalityRefusal) -> LocalityRefusal:
+        """A level without a single domain is often misspelt: labels of nodes that come near are named."""
+        if not found.level or found.domains or not self._state.nodes:
+            return found
+        labels = Counter(key for node in self._state.nodes.values() for key in node.facts.labels)
+        near = [key for key, _ in similar(found.key, labels)]
+        meant = f"{found.sentence[:-1]}; did you mean {' or '.join(near)}?"
+        return replace(found, sentence=meant) if near else found
 
     def _of_one_pod(self, round_: Round, demand: Demand) -> Headline | None:
         """Why a member finds no node, even if it is the only one."""
@@ -246,7 +257,10 @@ def _no_room(
             )
     if next_one is not None:
         beside = where if locality is not None else ""
-        said = f"{said} The next one{beside}: {next_one.sentence}"
+        is_never = locality is not None and locality.outlook == Outlook.NEVER.value
+        # Domains were counted with nothing in use; nodes speak of the cluster as it is.
+        lead = "As of now, the next one" if is_never else "The next one"
+        said = f"{said} {lead}{beside}: {next_one.sentence}"
     return Headline.of(reason, f"{said[:1].upper()}{said[1:]}")
 
 

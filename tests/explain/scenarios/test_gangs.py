@@ -107,7 +107,7 @@ SCENARIOS = (
         reason=Reason.GANG_OVERSIZED,
         says=(
             "Pod group default/ring: even with nothing in use, the cluster holds 2 of 3 pods.",
-            "The next one: Claim gpus-2, request gpus wants 4 devices; all 8 that match are taken"
+            "As of now, the next one: Claim gpus-2, request gpus wants 4 devices; all 8 that match are taken"
             " by other pods of the gang.",
         ),
         remedies=("Let 2 pods of pod group default/ring start together instead of 3.",),

@@ -214,7 +214,7 @@ class GangBook:
         else:
             found = self._objects.get(key)
             if found is None:
-                return missing(key) if not key.uid and _has_object(key) else None
+                return missing(key) if key.has_object else None
             source = (_Same(found), self.topologies.revision)
         kept = self._read.get(key)
         if kept is not None and kept[0] == source:
@@ -405,13 +405,9 @@ def key_of_group(group: GroupObject) -> GangKey:
             return kai.key_of(namespace, name)
 
 
-def _has_object(key: GangKey) -> bool:
-    return key.dialect in (Dialect.KUBERNETES, Dialect.PLUGIN, Dialect.KAI)
-
-
 def _is_declared(key: GangKey) -> bool:
     """Whether a gang is what its members state."""
-    return bool(key.uid) or not _has_object(key)
+    return not key.has_object
 
 
 def _member(pod: Pod, reading: Reading, node: str, *, is_known: bool) -> Member:

@@ -41,10 +41,14 @@ class GangKey(NamedTuple):
     uid: str = ""
     """Of the owner, for a gang of an owner's pods: another owner may have the same name later."""
 
+    @property
+    def has_object(self) -> bool:
+        """Whether an object describes it, which may be missing."""
+        return self.dialect in _WITH_OBJECTS and not self.uid
+
     def __str__(self) -> str:
         """As in `pod group ml/train`, or `gang ml/job/train`."""
-        has_object = self.dialect in _WITH_OBJECTS and not self.uid
-        return f"{'pod group' if has_object else 'gang'} {self.namespace}/{self.name}"
+        return f"{'pod group' if self.has_object else 'gang'} {self.namespace}/{self.name}"
 
 
 _WITH_OBJECTS: Final = frozenset({Dialect.KUBERNETES, Dialect.PLUGIN, Dialect.KAI})

@@ -189,8 +189,13 @@ class Places:
         while home and not home[-1]:
             home = home[:-1]
         levels = enumerate(tree.hierarchy.levels[len(home) :], len(home))
-        spread = {level.title: len(used_by(leaves, at)) for at, level in levels}
-        spread = {title: number for title, number in spread.items() if title != "host"}
+        spread = {
+            level.title: sum(bool(path[-1]) for path in used_by(leaves, at))
+            for at, level in levels
+            if level.title != "host"
+        }
+        # Nodes without a value are in no domain of a level.
+        spread = {title: number for title, number in spread.items() if number}
         return Extent(tree.title(home), {**spread, "node": len(set(leaves))})
 
     def _hierarchy(self) -> Hierarchy:
