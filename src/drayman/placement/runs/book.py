@@ -19,7 +19,7 @@ from msgspec import Struct
 from drayman.api.core import Pod
 from drayman.api.jobs import Job
 from drayman.api.meta import controller_of
-from drayman.api.pods import containers_of, is_leaving
+from drayman.api.pods import containers_of, is_leaving, started_at
 from drayman.api.times import seconds_of
 from drayman.inventory.undo import UndoLog
 from drayman.placement.runs.declaring import (
@@ -219,17 +219,11 @@ class RunBook:
 
     def _started(self, pod: Pod, now: float) -> float:
         """When a pod started; for one that is about to, when it got its node."""
-        begun = seconds_of(pod.status.start_time)
+        begun = started_at(pod)
         if begun is not None:
             return begun
         placed = self._placed.get(pod.metadata.uid)
-        if placed is not None:
-            return placed[0]
-        bound = (
-            c for c in pod.status.conditions if c.type_ == "PodScheduled" and c.status == "True"
-        )
-        at = seconds_of(next((c.last_transition_time for c in bound), None))
-        return now if at is None else at
+        return now if placed is None else placed[0]
 
 
 def likeness(pod: Pod) -> Hashable:
