@@ -109,7 +109,7 @@ def misstated(annotations: Mapping[str, str]) -> Iterator[str]:
     text = annotations.get(RUNTIME)
     if text is not None and _stated(annotations, RUNTIME) is None:
         yield (
-            f"annotation {RUNTIME}: {text!r} is not a duration such as 90m or 2h30m, and is ignored"
+            f"metadata.annotations[{RUNTIME}]: {text!r} is not a duration such as 90m or 2h30m, and is ignored"
         )
 
 
