@@ -64,7 +64,7 @@ WORKLOADS: dict[str, list[dict[str, Any]]] = {
         owner("Deployment", "web", pod_spec(affinity=away_from("web")), replicas=3)
     ],
     "a set, of which not all pods fit": [
-        owner("StatefulSet", "db", pod_spec("two"), replicas=3, podManagementPolicy="Parallel")
+        owner("StatefulSet", "db", pod_spec("two"), replicas=4, podManagementPolicy="Parallel")
     ],
     "daemons, on a cordoned node too": [owner("DaemonSet", "agent", pod_spec())],
     "a pod with a claim by name, and one that shares it": [
@@ -140,7 +140,7 @@ async def test_pods_land_where_the_plan_said(tmp_path: Path) -> None:
         await stage.device_class()
         await stage.make_template("one", wants())
         await stage.make_template("two", wants(count=2))
-        for name, count in (("node-a", 4), ("node-b", 2), ("node-c", 3)):
+        for name, count in (("node-a", 5), ("node-b", 3), ("node-c", 3)):
             await stage.node(name, *(f"gpu-{n}" for n in range(count)))
         await stage.node("node-d", "gpu-0", spec={"unschedulable": True})
         for title, objects in WORKLOADS.items():

@@ -10,6 +10,7 @@ from typing import Final
 
 from drayman.api.core import Container, Pod, PodResourceClaim, PodResourceClaimStatus
 from drayman.api.pod_groups import PodGroup
+from drayman.api.times import seconds_of
 
 FINISHED: Final = ("Succeeded", "Failed")
 """The phases of pods that have ended, well or not."""
@@ -46,6 +47,16 @@ def is_done(pod: Pod) -> bool:
 def priority_of(pod: Pod) -> int:
     """How important a pod is. One without a priority counts as 0."""
     return pod.spec.priority or 0
+
+
+def started_at(pod: Pod) -> float | None:
+    """When its node started a pod, or else when it was bound, in seconds since the epoch; None if neither is known."""
+    if pod.status.start_time:
+        return seconds_of(pod.status.start_time)
+    for condition in pod.status.conditions:
+        if condition.type_ == "PodScheduled" and condition.status == "True":
+            return seconds_of(condition.last_transition_time)
+    return None
 
 
 def group_key(pod: Pod) -> GroupKey | None:

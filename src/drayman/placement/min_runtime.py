@@ -10,12 +10,12 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from drayman.api.core import Pod
+from drayman.api.pods import started_at
 from drayman.api.times import parse_duration, seconds_of
 
 MIN_RUNTIME: Final = "drayman.dev/min-runtime"
 """The annotation of a pod or a Job, with a duration."""
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-_SCHEDULED: Final = "PodScheduled"
 
 
 def min_runtime_of(pod: Pod, of_job: Mapping[str, str] = _NOTHING) -> float:
@@ -39,7 +39,9 @@ def protected_until(pod: Pod, of_job: Mapping[str, str] = _NOTHING) -> float | N
     least = min_runtime_of(pod, of_job)
     if not least:
         return None
-    since = seconds_of(pod.status.start_time or _bound_at(pod) or pod.metadata.creation_timestamp)
+    since = started_at(pod)
+    if since is None:
+        since = seconds_of(pod.metadata.creation_timestamp)
     return None if since is None else since + least
 
 
@@ -58,10 +60,3 @@ def misstated(annotations: Mapping[str, str]) -> Iterator[str]:
         parse_duration(text)
     except ValueError as error:
         yield f"metadata.annotations[{MIN_RUNTIME}]: {error}. The pod may be preempted at any time."
-
-
-def _bound_at(pod: Pod) -> str | None:
-    for condition in pod.status.conditions:
-        if condition.type_ == _SCHEDULED and condition.status == "True":
-            return condition.last_transition_time
-    return None

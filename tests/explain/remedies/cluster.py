@@ -140,9 +140,16 @@ class Cluster:
         }
         return self.add(claims=convert(ResourceClaim, made))
 
-    def job(self, name: str, *, namespace: str = "default", **spec: Any) -> Cluster:
+    def job(
+        self,
+        name: str,
+        *,
+        namespace: str = "default",
+        annotations: dict[str, str] | None = None,
+        **spec: Any,
+    ) -> Cluster:
         made = {
-            "metadata": _metadata(name, "job", namespace),
+            "metadata": {**_metadata(name, "job", namespace), "annotations": annotations or {}},
             "spec": spec,
             "status": {"startTime": "2027-01-15T07:00:00Z"},
         }

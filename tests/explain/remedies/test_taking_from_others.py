@@ -125,7 +125,8 @@ def test_a_job_that_ends() -> None:
         full(3).job("late", activeDeadlineSeconds=7200).job("soon").job("open-ended").waiting()
     )
     cluster.holder("a", "n1", "0", job="late")
-    cluster.holder("b", "n1", "1", job="soon", annotations={"drayman.dev/run-for": "61m"})
+    lasts = {"drayman.dev/run-for": "61m"}
+    cluster.holder("b", "n1", "1", job="soon", annotations=lasts, restartPolicy="Never")
     cluster.holder("c", "n1", "2", job="open-ended")
     found = checked(cluster)
     assert found[:2] == [
@@ -135,6 +136,16 @@ def test_a_job_that_ends() -> None:
     remedy = report_on(cluster.world()).remedies[0]
     assert remedy.commands == (
         "kubectl wait --for=condition=complete job/soon -n default --timeout=-1s",
+    )
+
+
+def test_a_job_that_says_how_long_its_pods_run() -> None:
+    """What a Job declares for its pods counts like what they declare themselves."""
+    lasts = {"drayman.dev/runtime": "61m"}
+    cluster = full(1).job("soon", annotations=lasts).waiting()
+    cluster.holder("a", "n1", "0", job="soon", restartPolicy="Never")
+    assert checked(cluster)[0] == (
+        "Wait for the end of job default/soon, which is at 2027-01-15T08:01:00Z at the latest."
     )
 
 

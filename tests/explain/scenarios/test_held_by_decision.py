@@ -104,7 +104,23 @@ def driver_being_updated() -> Scene:
     return scene.waits("infer", {"one": claim(exactly("gpu", cls="gpu.amd.com"))})
 
 
+# Units that come first.
+
+
+def reserved_for_larger_work() -> Scene:
+    scene = Scene("dgx-h100=1")
+    lasts = {"drayman.dev/runtime": "2h"}
+    scene.holds("bert", "dgx-h100-0", "gpu-0 gpu-1 gpu-2 gpu-3", annotations=lasts)
+    return scene.waits("gpt", {"all": gpus(8)}).waits("llama", {"some": gpus(2)})
+
+
 SCENARIOS = (
+    Scenario(
+        name="the free half of the DGX is reserved for work that needs all of it",
+        scene=reserved_for_larger_work,
+        reason=Reason.ROOM_RESERVED,
+        says=("reserved for pod default/gpt, which comes first", "not known how long the pod runs"),
+    ),
     Scenario(
         name="the only DGX is cordoned for a firmware update",
         scene=firmware_update,

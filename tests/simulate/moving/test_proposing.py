@@ -256,6 +256,32 @@ def test_a_member_of_a_gang_stays_in_its_domain() -> None:
     assert report.cost.gangs == 1
 
 
+@pytest.mark.parametrize(
+    ("grace", "least", "moves"),
+    [
+        pytest.param("0s", 2, False, id="it would be ended at once"),
+        pytest.param("10m", 2, True, id="there is time for another member"),
+        pytest.param("0s", 1, True, id="it can do without the member"),
+    ],
+)
+def test_no_gang_is_ended_by_a_move(grace: str, least: int, moves: bool) -> None:
+    """A member stays if the rest of its gang would be evicted before another one can be in its place."""
+    stated = {"drayman.dev/gang": str(least), "drayman.dev/gang-name": "ring"}
+    stated["drayman.dev/gang-grace"] = grace
+    only = {"nodeSelector": {"kubernetes.io/hostname": "a"}}
+    world = fragmented(
+        {"a": 4, "b": 4},
+        [
+            running("m-0", "a", [0], metadata={"annotations": stated}),
+            running("m-1", "b", [0, 1, 2], metadata={"annotations": stated}),
+        ],
+        [pod("big", "four", **only)],
+    )
+    report = proposal(world)
+    assert moved(report) == ({"m-0": ("a", "b")} if moves else {})
+    assert (Bar.NEEDED.value in report.staying) != moves
+
+
 def test_a_gang_that_goes_as_one_moves_as_one() -> None:
     """If a gang is disrupted as a whole, one step moves all of its members, to nodes that have them all."""
     inside = {"schedulingGroup": {"podGroupName": "ring"}}

@@ -11,9 +11,9 @@ from drayman.apiserver.served.strategy import Object
 _STARTS_TOGETHER: Final = "its pods start together or not at all"
 
 
-def _names_a_queue(group: Object) -> bool:
+def _names_queue_or_class(group: Object) -> bool:
     spec = group.get("spec")
-    return isinstance(spec, dict) and bool(spec.get("queue"))
+    return isinstance(spec, dict) and bool(spec.get("queue") or spec.get("priorityClassName"))
 
 
 CUSTOM_ACTORS: Final[Mapping[str, Acting]] = {
@@ -26,9 +26,9 @@ CUSTOM_ACTORS: Final[Mapping[str, Acting]] = {
         effect=_STARTS_TOGETHER,
         gap=Gap(
             Part.SCHEDULER,
-            "its queue is not read: the group waits in no queue, and has no quota",
-            concerns=_names_a_queue,
-            case="with a queue",
+            "its queue and priority class are not read: the group has no quota, and is as important as its pods",
+            concerns=_names_queue_or_class,
+            case="with a queue or a priority class",
         ),
     ),
     "topologies.kai.scheduler": by(Part.SCHEDULER, effect="pod groups name its levels"),

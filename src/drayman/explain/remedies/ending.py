@@ -18,7 +18,7 @@ from drayman.explain.remedies.linked_pods import LinkedPods
 from drayman.explain.remedies.rooms import Room
 from drayman.explain.remedies.trying import Fit
 from drayman.placement.nodes import NodeState
-from drayman.placement.runs.declaring import expected
+from drayman.placement.runs.declaring import JobTerms, expected, terms_of
 from drayman.reasons.wording import named
 
 _MOST_JOBS: Final = 8
@@ -109,13 +109,14 @@ def _job_of(pod: Pod) -> str | None:
 
 def _end(job: Job, pods: Sequence[Pod]) -> float:
     """When the pods that run now will have ended, as far as that is declared."""
-    begun, most = seconds_of(job.status.start_time), job.spec.active_deadline_seconds
-    deadline = _FAR if begun is None or most is None else begun + most
+    terms = terms_of(job)
+    deadline = None if terms is None else terms.deadline
+    latest = _FAR if deadline is None else deadline
     if (job.spec.completions or 0) > job.status.succeeded + len(pods):
-        return deadline  # others will follow those
-    return min(deadline, max((_end_of_pod(pod) for pod in pods), default=_FAR))
+        return latest  # others will follow those
+    return min(latest, max((_end_of_pod(pod, terms) for pod in pods), default=_FAR))
 
 
-def _end_of_pod(pod: Pod) -> float:
-    begun, seconds = seconds_of(pod.status.start_time), expected(pod, None)
+def _end_of_pod(pod: Pod, terms: JobTerms | None) -> float:
+    begun, seconds = seconds_of(pod.status.start_time), expected(pod, terms)
     return _FAR if begun is None or seconds is None else begun + seconds

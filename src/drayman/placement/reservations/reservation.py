@@ -12,6 +12,7 @@ with the others in place (`Reservation.is_delicate`).
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
@@ -93,8 +94,8 @@ class Reservation(Struct, frozen=True, eq=False):
 
     def with_departure(self, departure: Departure) -> Reservation:
         """The same with another pod that will have ended before."""
-        gone = sorted((*self.gone, departure), key=lambda each: each.order)
-        return replace(self, gone=tuple(gone))
+        place = bisect(self.gone, departure.order, key=lambda each: each.order)
+        return replace(self, gone=(*self.gone[:place], departure, *self.gone[place:]))
 
     @property
     def rests_on(self) -> tuple[Departure, ...]:

@@ -25,6 +25,7 @@ from drayman.api.workloads import PodDisruptionBudget
 from drayman.placement.claims import pods_holding
 from drayman.placement.gangs.gang import Gang, GangKey
 from drayman.placement.gangs.membership import job_of
+from drayman.placement.gangs.quorum import shortfall
 from drayman.placement.min_runtime import is_protected
 from drayman.placement.schedulers import scheduler_of
 from drayman.placement.trial import Trial
@@ -36,6 +37,8 @@ RECREATING: Final = frozenset(
 )
 """The kinds of controllers that are known to make another pod in place of one that was evicted."""
 SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+ENDING_S: Final = 30.0
+"""How long most pods may take to end. Others come in their place only then."""
 _LOWEST: Final = -(2**31)
 
 
@@ -48,6 +51,7 @@ class Bar(Enum):
     YOUNG = "has not run for its drayman.dev/min-runtime"
     ANNOTATED = "is annotated as not safe to evict"
     NON_PREEMPTIBLE = "is in a group that is not preemptible"
+    NEEDED = "is in a gang that would be ended before another one is there"
     BUDGET = "is protected by a disruption budget"
     SHARED_CLAIM = "shares a claim with other pods"
     OTHER_SCHEDULER = "is placed by another scheduler"
@@ -199,6 +203,8 @@ class Movers:
     ) -> Bar | None:
         if gang is not None and gang.is_preemptible is False:
             return Bar.NON_PREEMPTIBLE
+        if gang is not None and self._is_needed_by(gang, pods):
+            return Bar.NEEDED
         own = {pod.metadata.uid for pod in pods}
         for claim in claims:
             users = pods_holding(claim)
@@ -211,6 +217,17 @@ class Movers:
             if self._is_last_try(pod):
                 return Bar.LAST_TRY
         return None if self._budgets.allow(pods) else Bar.BUDGET
+
+    def _is_needed_by(self, gang: Gang, pods: Sequence[Pod]) -> bool:
+        """Whether the scheduler would end what is left of a gang without these, as it says itself, before others can be there."""
+        if gang.goes_as_one or gang.grace_s is None or gang.grace_s > ENDING_S:
+            return False
+        has = self._state.gangs.running(gang)
+        for pod in pods:
+            member = self._state.gangs.member(pod.metadata.uid)
+            if member is not None and member.is_staying:
+                has[member.membership.subgroup] -= 1
+        return shortfall(gang, has) is not None
 
     def _is_last_try(self, pod: Pod) -> bool:
         """Whether the Job of a pod has no retries left, and counts a pod that was evicted as one that failed."""
