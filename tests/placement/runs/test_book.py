@@ -246,5 +246,7 @@ def test_a_trial_leaves_no_trace() -> None:
 def test_what_is_misstated_is_named() -> None:
     """A value that is no duration is quoted with the name of the annotation; a right one is not mentioned."""
     (fault,) = misstated({"drayman.dev/runtime": "two hours"})
-    assert fault.startswith("annotation drayman.dev/runtime: 'two hours' is not a duration")
+    assert fault.startswith(
+        "metadata.annotations[drayman.dev/runtime]: 'two hours' is not a duration"
+    )
     assert list(misstated({"drayman.dev/runtime": "2h"})) == []

@@ -114,7 +114,9 @@ def misstated(annotations: Mapping[str, str]) -> Iterator[str]:
     text = annotations.get(RUNTIME)
     if text is not None and _stated(annotations, RUNTIME) is None:
         shown = repr(text) if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]!r}..."
-        yield f"annotation {RUNTIME}: {shown} is not a duration such as 90m or 2h30m, and is ignored"
+        yield (
+            f"metadata.annotations[{RUNTIME}]: {shown} is not a duration such as 90m or 2h30m, and is ignored"
+        )
 
 
 def _stated(annotations: Mapping[str, str], name: str) -> float | None:
