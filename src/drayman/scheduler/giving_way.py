@@ -23,7 +23,6 @@ from drayman.scheduler.preempting import Preempted, Preemptor
 from drayman.scheduler.protection import Budgets
 from drayman.scheduler.queue import Queue, QueuedUnit
 
-
 KEPT_S: Final = 60.0
 """For how long room is kept for a gang that lacks members. What makes pods replaces those that are deleted within moments."""
 
