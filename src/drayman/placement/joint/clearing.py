@@ -128,7 +128,7 @@ class Clearing:
             starting = self._decide(present, ())
             if starting is not None:
                 return self._result(present, (), starting)
-            yield from self._break_if_due()
+            yield from self.break_if_due()
         if not present.parties:
             return None
         levels = yield from self._levels(present.parties)
@@ -167,10 +167,10 @@ class Clearing:
         steps = sorted(set(levels.values()))
         counts = _Counts(self, present)
         while steps:
-            at, homes = counts.first_enough(steps, levels)
+            at, homes = yield from counts.first_enough(steps, levels)
             if not homes:
                 return None
-            yield from self._break_if_due()
+            yield from self.break_if_due()
             allowed = [party for party in present.parties if levels[id(party)] <= steps[at]]
             for home in homes:
                 found = yield from self._in_home(counts, present, allowed, levels, home)
@@ -210,7 +210,7 @@ class Clearing:
                 number = min(low + reach, high)
             else:
                 number = (low + high + 1) // 2
-            yield from self._break_if_due()
+            yield from self.break_if_due()
         return best
 
     # In the small: who is spared.
@@ -257,7 +257,7 @@ class Clearing:
                     break
             if stays:
                 del going[id(party)]
-            yield from self._break_if_due()
+            yield from self.break_if_due()
         return list(going.values())
 
     def _verified(
@@ -280,7 +280,7 @@ class Clearing:
             for party in in_order_of_return(chosen, protected):
                 if party.core is not None and any(party.core is each for each in chosen):
                     continue
-                yield from self._break_if_due()
+                yield from self.break_if_due()
                 fewer = [each for each in chosen if each is not party]
                 without = self._decide(present, fewer)
                 if without is not None:
@@ -343,7 +343,8 @@ class Clearing:
             freed = trial.freed
         return Cleared(starting, chosen, tuple(_pods(leaving)), freed)
 
-    def _break_if_due(self) -> Generator[None, None, None]:
+    def break_if_due(self) -> Generator[None, None, None]:
+        """The cluster may change meanwhile, so what is found is looked at once more then."""
         if self._is_due():
             self._has_paused = True
             yield
@@ -393,16 +394,18 @@ class _Counts:
 
     def first_enough(
         self, steps: Sequence[Level], levels: Mapping[int, Level]
-    ) -> tuple[int, list[tuple[str, ...]]]:
+    ) -> Generator[None, None, tuple[int, list[tuple[str, ...]]]]:
         """The first of the steps with which some places hold the gang, by counting, and those places."""
         counted = self._clearing.amounts(self._present, ())
         if counted is None:
             return 0, []
         self._now, self._need = counted
         low, high = 0, len(steps) - 1
+        yield from self._clearing.break_if_due()
         homes = self._enough(steps[high], levels)
         found = high
         while homes and low < high:
+            yield from self._clearing.break_if_due()
             middle = (low + high) // 2
             enough = self._enough(steps[middle], levels)
             if enough:
@@ -410,6 +413,7 @@ class _Counts:
             else:
                 low = middle + 1
         if homes:
+            yield from self._clearing.break_if_due()
             self._enough(steps[found], levels)
         return found, homes
 
