@@ -71,11 +71,40 @@ def test_durations(text: str, seconds: float) -> None:
     assert parse_duration(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "30", "s", "-5s", "1d", "1m 30s"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "30",
+        "s",
+        "-5s",
+        "1d",
+        "1m 30s",
+        "nan",
+        "inf",
+        "1e308s",
+        "\u0663s",
+        "99999999999h",
+        "9" * 60 + "h",
+        "1s" * 33,
+    ],
+)
 def test_texts_that_are_not_durations(text: str) -> None:
     """They are refused with a word on what is expected."""
     with pytest.raises(ValueError, match="write it like 30s"):
         parse_duration(text)
+
+
+def test_what_is_no_duration_is_not_repeated_at_length() -> None:
+    """What is said about an annotation of many characters is short: it is reported for every pod that has it."""
+    with pytest.raises(ValueError, match="of 262144 characters") as caught:
+        parse_duration("1s" * (1 << 17))
+    assert len(str(caught.value)) < 200
+
+
+def test_the_longest_duration_still_ends_at_a_date() -> None:
+    """Whatever is a duration can be added to a time."""
+    assert timestamp_at(2_000_000_000 + parse_duration("2562047h")).startswith("23")
 
 
 def test_nothing_waits_for_a_clock_that_was_set_back() -> None:

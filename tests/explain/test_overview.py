@@ -88,15 +88,19 @@ def test_where_nothing_waits_that_is_said() -> None:
     assert found.headline.sentence == "Nothing waits in the cluster; 1 pod runs."
 
 
-def test_a_group_of_pods_is_told_once() -> None:
-    """Its members wait for the same reason. Those of a group that does not exist are told about one by one."""
-    made = [pod(f"p{n}", "one", schedulingGroup={"podGroupName": "g"}) for n in range(3)]
-    made += [pod("lost", "one", schedulingGroup={"podGroupName": "gone"})]
+def test_a_gang_is_told_once() -> None:
+    """Its members wait for the same reason. It is called after its object, or after one of its pods if there is none."""
+    of_a_group = [pod(f"p{n}", "one", schedulingGroup={"podGroupName": "g"}) for n in range(3)]
+    lost = [pod(f"lost-{n}", "one", schedulingGroup={"podGroupName": "gone"}) for n in range(2)]
+    stated = {"annotations": {"drayman.dev/gang": "5", "drayman.dev/gang-name": "few"}}
+    few = [pod(f"few-{n}", "one", metadata=stated) for n in range(4)]
     spec = {"schedulingPolicy": {"gang": {"minCount": 3}}}
     metadata = {"name": "g", "namespace": "default", "uid": "g"}
     group = convert(PodGroup, {"metadata": metadata, "spec": spec})
-    found = explain_all(cluster({"a": 1}, pods=tuple(made), pod_groups=(group,)))
+    pods = (*of_a_group, *lost, *few)
+    found = explain_all(cluster({"a": 1}, pods=pods, pod_groups=(group,)))
     assert told(found) == [
+        ("GangIncomplete", "Pod/few-0", 4),
         ("GangOversized", "PodGroup/g", 3),
-        ("PodGroupMissing", "Pod/lost", 1),
+        ("PodGroupMissing", "Pod/lost-0", 2),
     ]

@@ -7,7 +7,14 @@ import pytest
 from drayman.api.codec import convert
 from drayman.api.core import Pod
 from drayman.inventory.identity import DeviceId
-from drayman.placement.kept_room import CONDITION, KeptRoom, condition_of, is_over, kept_room_of
+from drayman.placement.kept_room import (
+    CONDITION,
+    LONGEST_S,
+    KeptRoom,
+    condition_of,
+    is_over,
+    kept_room_of,
+)
 
 DEVICES = (DeviceId("gpu.example.com", "a", "gpu-0"), DeviceId("gpu.example.com", "a", "gpu-1"))
 
@@ -41,3 +48,11 @@ def test_what_is_asked_for_is_read() -> None:
 def test_what_cannot_be_read_says_nothing(pod: Pod) -> None:
     """Nothing is kept by a condition that does not say what."""
     assert kept_room_of(pod) is None
+
+
+def test_nobody_gets_room_for_as_long_as_he_likes() -> None:
+    """A time that is far ahead, or no time at all, keeps nothing: whoever asks extends it while it is needed."""
+    now = 1_800_000_000
+    for until, over in ((now + int(LONGEST_S), False), (now + int(LONGEST_S) + 1, True)):
+        assert is_over(KeptRoom(node="a", until=until), now) is over
+    assert is_over(KeptRoom(node="a", until=10**400), now)

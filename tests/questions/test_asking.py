@@ -141,7 +141,10 @@ REFUSED: dict[str, tuple[Ask, str]] = {
         "there is no pod/third in namespace default; there is one in namespace team-a",
     ),
     "no kind": (lambda cluster: explain(cluster, "third"), "Say its kind too: pod/third"),
-    "no such kind": (lambda cluster: explain(cluster, "service/a"), "cannot be explained"),
+    "no such kind": (
+        lambda cluster: explain(cluster, "service/a"),
+        "is no kind that is known here",
+    ),
     "a wrong field": (
         lambda cluster: plan(cluster, UNKNOWN_FIELD),
         "<text>:5: Pod planned: specification: unknown field",

@@ -13,8 +13,12 @@ from typing import Final, overload
 _WHOLE_SECONDS: Final = len("2006-01-02T15:04:05")
 _MICROSECONDS: Final = len("2006-01-02T15:04:05.000000")
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
 _DURATION: Final = re.compile(rf"(?:{_PART.pattern})+")
+_LONGEST_TEXT: Final = 64
+"""Annotations have up to 256 KiB, and are read again and again."""
+_LONGEST_S: Final = 2**63 / 1e9
+"""What Go can express, about 292 years. With more, the end of a duration is no date."""
 
 
 def moment_of(text: str) -> datetime:
@@ -65,6 +69,12 @@ def time_left(since: float, wait: float, now: float) -> float:
 
 def parse_duration(text: str) -> float:
     """The seconds of a duration such as `1m30s`. Raises ValueError with a sentence that says what is expected."""
+    if len(text) > _LONGEST_TEXT:
+        shown = f"{text[:_LONGEST_TEXT]!r}, of {len(text)} characters,"
+        raise ValueError(f"{shown} is not a duration; write it like 30s, 1m30s or 500ms")
     if not _DURATION.fullmatch(text):
         raise ValueError(f"{text!r} is not a duration; write it like 30s, 1m30s or 500ms")
-    return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+    if seconds >= _LONGEST_S:
+        raise ValueError(f"{text!r} is longer than any duration; write it like 30s, 1m30s or 500ms")
+    return seconds

@@ -16,7 +16,7 @@ from drayman.explain.answer import Explanation
 from drayman.explain.claim import explain_claim, used_claims
 from drayman.explain.pod import PodHeadlines
 from drayman.explain.workload import Replicated, state_of_job, state_without_pods, why_no_pods
-from drayman.placement.gangs.gang import Flaw, FlawKind
+from drayman.placement.gangs.gang import Flaw, FlawKind, GangKey
 from drayman.placement.world import World
 from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.wording import and_list, counted
@@ -57,36 +57,41 @@ def _overview(world: World, kind: str, name: str, namespace: str | None) -> Expl
 
 
 def waiting_pods(world: World, pods: Iterable[Pod]) -> list[Explanation]:
-    """Pods that wait: one part for each reason of each workload, of each group of pods, and for each pod that is on its own."""
+    """Pods that wait: one part for each reason of each workload, of each gang, and for each pod that is on its own."""
     headlines = PodHeadlines(world)
-    groups: dict[tuple[Reason, str, Maker], list[tuple[Pod, Headline]]] = {}
+    groups: dict[tuple[Reason, str, Maker | GangKey], list[tuple[Pod, Headline]]] = {}
     for pod in pods:
         headline = headlines.of(pod)
         if headline.reason.kind is not None:
-            whose = _whose(world, pod)
-            key = (headline.reason, pod.metadata.namespace, whose)
+            # Members of a gang that nothing makes wait for the same reason: they are told about once.
+            together = maker_of(pod) or world.state.gangs.key_of(pod) or known_as(pod)
+            key = (headline.reason, pod.metadata.namespace, together)
             groups.setdefault(key, []).append((pod, headline))
-    return [
-        Explanation(
-            kind=whose.kind,
-            name=whose.name,
-            namespace=namespace,
-            headline=members[0][1],
-            count=len(members),
+    found = []
+    for (_, namespace, together), members in groups.items():
+        first, headline = members[0]
+        whose = _known_as(world, together, first)
+        found.append(
+            Explanation(
+                kind=whose.kind,
+                name=whose.name,
+                namespace=namespace,
+                headline=headline,
+                count=len(members),
+            )
         )
-        for (_, namespace, whose), members in groups.items()
-    ]
+    return found
 
 
-def _whose(world: World, pod: Pod) -> Maker:
-    """What a pod is listed under. Members of a group that nothing makes wait for the same reason: they are told about once."""
-    gangs = world.state.gangs
-    key = gangs.key_of(pod) if maker_of(pod) is None else None
-    if key is None or not key.has_object:
-        return known_as(pod)
-    gang = gangs.gang(key)
-    is_there = gang is not None and not (isinstance(gang, Flaw) and gang.kind is FlawKind.MISSING)
-    return Maker("PodGroup", key.name) if is_there else known_as(pod)
+def _known_as(world: World, together: Maker | GangKey, first: Pod) -> Maker:
+    """What can be explained in full: the object of a gang if there is one, or else one of its pods."""
+    if isinstance(together, Maker):
+        return together
+    gang = world.state.gangs.gang(together)
+    is_missing = isinstance(gang, Flaw) and gang.kind is FlawKind.MISSING
+    if together.has_object and not is_missing:
+        return Maker("PodGroup", together.name)
+    return known_as(first)
 
 
 def _others(world: World, namespace: str | None) -> Iterator[Explanation]:

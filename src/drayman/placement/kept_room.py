@@ -24,6 +24,8 @@ from drayman.api.times import timestamp_at
 from drayman.inventory.identity import DeviceId
 
 CONDITION: Final = "drayman.dev/RoomKept"
+LONGEST_S: Final = 600.0
+"""For how long room can be kept at a time. What asks for more is not followed: it would outlive whoever asked for it."""
 _REQUEST: Final = "kept"
 
 
@@ -92,4 +94,5 @@ def condition_of(kept: KeptRoom, now: float) -> dict[str, Json]:
 
 
 def is_over(kept: KeptRoom, now: float) -> bool:
-    return kept.until <= now
+    """Whether its time has passed, or it asks for more time than anybody gets."""
+    return kept.until <= now or kept.until > now + LONGEST_S

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from drayman.questions.errors import NamingError
 from drayman.questions.explaining import find_object, missing
-from drayman.questions.subjects import POD_GROUP, Target
+from drayman.questions.subjects import BENEFICIARIES, POD_GROUP, Target
 from drayman.simulate.moving.proposing import MOST_MOVES, propose
 from drayman.simulate.moving.units import Unit, waiting_units
 from drayman.workloads.makers import makers_of
@@ -17,16 +17,6 @@ if TYPE_CHECKING:
     from drayman.cluster import Client
     from drayman.placement.world import World
     from drayman.simulate.moving.report import DefragReport
-
-BENEFICIARIES: Final = (
-    "pod",
-    "job",
-    "deployment",
-    "replicaset",
-    "statefulset",
-    POD_GROUP,
-)
-"""The kinds of objects for which room can be made."""
 
 
 def defrag(

@@ -27,6 +27,8 @@ KINDS: Final = {
     NAMESPACE: ("namespace", "namespaces", "ns"),
 }
 """What can be explained, and the names that are accepted for it."""
+BENEFICIARIES: Final = ("pod", "job", "deployment", "replicaset", "statefulset", POD_GROUP)
+"""The kinds of objects for which room can be made by moving pods."""
 _APPS: Final = ("deployment", "replicaset", "statefulset", "daemonset")
 _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "resourceclaim": ("resource.k8s.io",),
@@ -93,5 +95,5 @@ def _kind(word: str) -> tuple[str, str]:
     plural, _, group = word.lower().partition(".")
     kind = _NAMES.get(plural)
     if kind is None or (group and group not in _GROUPS.get(kind, ())):
-        raise NamingError(f"{word!r} cannot be explained; these can: {', '.join(KINDS)}.")
+        raise NamingError(f"{word!r} is no kind that is known here; these are: {', '.join(KINDS)}.")
     return kind, group

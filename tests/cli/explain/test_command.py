@@ -194,7 +194,7 @@ def test_a_claim(full: Kubectl, explain: Explain) -> None:
         (["pod/frist"], "there is no pod/frist in namespace team-a; did you mean first?"),
         (["node/example-9"], "there is no node/example-9; did you mean example-1 or example-0"),
         (["ns/team-q"], "there is no namespace/team-q; did you mean team-"),
-        (["service/first"], "cannot be explained"),
+        (["service/first"], "is no kind that is known here"),
         (["pod/first", "--all"], "leave out KIND/NAME"),
         ([], "what should be explained?"),
         (["pod/first", "--context", "nowhere"], "has no context 'nowhere'"),

@@ -16,7 +16,7 @@ from drayman.api.pod_groups import PodGroup
 from drayman.cli.main import cli
 from drayman.placement.world import World
 from drayman.simulate.snapshot import snapshot
-from simulate.cluster import claim, cluster, node, pod
+from simulate.cluster import claim, cluster, held, node, pod
 
 RACK = "topology.kubernetes.io/rack"
 METADATA = {"name": "ring", "namespace": "default", "uid": "ring"}
@@ -139,3 +139,39 @@ def test_groups_of_one_name(tmp_path: Path, words: str) -> None:
         kai_pod_groups=(convert(KaiPodGroup, {"metadata": METADATA, "spec": {"minMember": 3}}),),
     )  # fmt: skip
     assert GROUPS[words] in " ".join(explain(tmp_path, world, words).stdout.split())
+
+
+def test_room_in_the_wrong_places(tmp_path: Path) -> None:
+    """The command that looks for pods to move is named, for what was asked about."""
+    ring: dict[str, Any] = {"schedulingGroup": {"podGroupName": "ring"}}
+    holders = {"h": "node-a1", "i": "node-b1"}
+    spec = {
+        "schedulingPolicy": {"gang": {"minCount": 2}},
+        "schedulingConstraints": {"topology": [{"key": RACK}]},
+    }
+    world = racks(
+        pods=(
+            *(pod(f"p-{name}", nodeName=place, claim=name) for name, place in holders.items()),
+            *(pod(f"ring-{n}", claim=f"c{n}", **ring) for n in range(2)),
+        ),
+        claims=(
+            *(held(name, place, "gpu-0") for name, place in holders.items()),
+            *(claim(f"c{n}") for n in range(2)),
+        ),
+        pod_groups=(convert(PodGroup, {"metadata": METADATA, "spec": spec}),),
+    )
+    for subject in ("podgroup/ring", "pod/ring-1"):
+        result = explain(tmp_path, world, subject)
+        assert result.stdout.startswith("GangScattered (not here)")
+        assert (
+            f"which pods to move (so that it fits)\n  drayman defrag --for {subject} -n default\n"
+            in result.stdout
+        )
+
+
+def test_an_annotation_that_makes_no_sense_needs_no_remedy(tmp_path: Path) -> None:
+    """The sentence says what to change."""
+    stated = {"annotations": {"drayman.dev/gang": "two", "drayman.dev/gang-name": "g"}}
+    result = explain(tmp_path, racks(pods=(pod("p", "one", metadata=stated),)), "pod/p")
+    assert result.stdout.startswith("GangInvalid (never)")
+    assert "what would help" not in result.stdout

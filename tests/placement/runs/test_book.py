@@ -11,7 +11,14 @@ from drayman.api.core import Pod
 from drayman.api.jobs import Job
 from drayman.api.times import timestamp_at
 from drayman.inventory.undo import UndoLog
-from drayman.placement.runs.book import LEAST_RUNS, MOST_RUNS, SHORTEST_DELAY_S, RunBook
+from drayman.placement.runs.book import (
+    HORIZON_S,
+    LEAST_PATIENCE_S,
+    LEAST_RUNS,
+    MOST_RUNS,
+    SHORTEST_DELAY_S,
+    RunBook,
+)
 from drayman.placement.runs.declaring import Basis, misstated
 
 START = 1_800_000_000.0
@@ -123,13 +130,70 @@ def test_when_a_pod_ends(name: str) -> None:
 def test_an_overdue_pod_is_expected_to_go_on() -> None:
     """A tenth of its run so far, and at least a minute, so that what waits for it is not decided about all the time."""
     book = RunBook()
-    given = pod(stated={"drayman.dev/runtime": "10s"})
+    given = pod(stated={"drayman.dev/runtime": "1h"})
     book.see(given)
-    soon, late = (book.ending_of(given, START + after) for after in (20, 6000))
+    soon, late = (book.ending_of(given, START + after) for after in (3601, 6000))
     assert soon is not None
     assert late is not None
-    assert (soon.at, soon.is_overdue) == (START + 20 + SHORTEST_DELAY_S, True)
+    assert (soon.at, soon.is_overdue) == (START + 3601 + 360.1, True)
     assert late.at == START + 6600
+    short = pod(stated={"drayman.dev/runtime": "10s"})
+    found = book.ending_of(short, START + 20)
+    assert found is not None
+    assert found.at == START + 20 + SHORTEST_DELAY_S
+
+
+LONG_OVERDUE = {
+    "much longer than declared": (pod(stated={"drayman.dev/runtime": "1h"}), 7201),
+    "declared to be very short": (pod(stated={"drayman.dev/runtime": "1s"}), LEAST_PATIENCE_S + 2),
+    "deleted, and kept by a finalizer": (pod(leaves=START + 30), LEAST_PATIENCE_S + 31),
+}
+
+
+@pytest.mark.parametrize("name", LONG_OVERDUE)
+def test_a_pod_that_is_long_overdue_says_nothing(name: str) -> None:
+    """Otherwise room would be reserved for ever for whoever waits for its end."""
+    given, after = LONG_OVERDUE[name]
+    book = RunBook()
+    book.see(given)
+    assert book.ending_of(given, START + after - 2) is not None
+    assert book.ending_of(given, START + after) is None
+
+
+def test_an_end_that_is_far_ahead_counts_as_none() -> None:
+    """Until it comes near: nothing is kept free for years."""
+    book = RunBook()
+    given = pod(stated={"drayman.dev/runtime": "876000h"})
+    book.see(given)
+    end = START + 876000 * 3600
+    assert book.ending_of(given, START + 1) is None
+    assert book.departures(START + 1) == []
+    near = book.ending_of(given, end - HORIZON_S)
+    assert near is not None
+    assert near.at == end
+
+
+def test_a_deadline_of_any_size_is_a_date() -> None:
+    """A Job may have a deadline of any number of 64 bits."""
+    book = RunBook()
+    book.set_job(job(deadline=2**63 - 1, begun=START))
+    found = book.would_end(pod(job="j"), START)
+    assert found is not None
+    assert timestamp_at(found.at).startswith("20")
+
+
+def test_runs_of_enormous_pods_are_not_kept() -> None:
+    """What pods have in common is kept when they are gone, and must not be of any size."""
+    book = RunBook()
+    for number in range(LEAST_RUNS):
+        book.observe(ended(f"e{number}", 100, image="x" * (1 << 20)))
+    assert not book.tells_anything
+
+
+def test_what_is_misstated_is_not_repeated_at_length() -> None:
+    """An annotation may have 256 KiB."""
+    (fault,) = misstated({"drayman.dev/runtime": "1s" * (1 << 17)})
+    assert len(fault) < 200
 
 
 def test_earlier_runs_say_how_long_the_next_takes() -> None:
@@ -182,5 +246,7 @@ def test_a_trial_leaves_no_trace() -> None:
 def test_what_is_misstated_is_named() -> None:
     """A value that is no duration is quoted with the name of the annotation; a right one is not mentioned."""
     (fault,) = misstated({"drayman.dev/runtime": "two hours"})
-    assert fault.startswith("annotation drayman.dev/runtime: 'two hours' is not a duration")
+    assert fault.startswith(
+        "metadata.annotations[drayman.dev/runtime]: 'two hours' is not a duration"
+    )
     assert list(misstated({"drayman.dev/runtime": "2h"})) == []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from controllers.world import POD_VALUES
 from drayman.api.struct import Json
 from drayman.cluster.patches import strategic_merge_patch
@@ -13,7 +15,7 @@ from drayman.placement.kept_room import CONDITION, KeptRoom, condition_of
 from scheduler.behaviour.conftest import Cluster
 from scheduler.behaviour.stage import DRIVER, Stage, from_template, wants
 
-LONG_S = 3600.0
+LONG_S = 300.0
 
 
 async def keep(stage: Stage, name: str, node: str, *devices: str, for_s: float = LONG_S) -> None:
@@ -72,3 +74,28 @@ async def test_it_ends_with_its_time(cluster: Cluster) -> None:
         await keep(stage, "big", "node-a", "gpu-0", "gpu-1", for_s=2.0)
         await stage.start_pod("late", from_template("one"))
         await stage.bound("late")
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        pytest.param('{"node":"node-a","until":1' + "0" * 400 + "}", id="for ever"),
+        pytest.param('{"node":"nowhere","until":%d}', id="a node that does not exist"),
+        pytest.param(
+            '{"node":"node-a","until":%d,"devices":[{"driver":"x","pool":"y","device":"z"}]}',
+            id="a device that does not exist",
+        ),
+    ],
+)
+async def test_what_makes_no_sense_harms_nobody(cluster: Cluster, record: str) -> None:
+    """Others are placed, whatever the condition of a pod says."""
+    async with cluster() as stage:
+        await a_pod_that_waits(stage)
+        text = record % (time.time() + LONG_S) if "%d" in record else record
+        await say(stage, "big", {"type": CONDITION, "status": "True", "message": f"x\n{text}"})
+        await stage.until_pod("big", lambda pod: len(pod.status.conditions) > 1)
+        await stage.start_pod("late", from_template("one"), terminationGracePeriodSeconds=0)
+        await stage.bound("late")
+        await stage.delete(POD_VALUES, "late")
+        await stage.delete(POD_VALUES, "first")
+        await stage.bound("big")

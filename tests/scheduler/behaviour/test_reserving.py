@@ -87,7 +87,9 @@ async def test_a_run_time_that_makes_no_sense_is_reported(cluster: Cluster) -> N
         await run(stage, "p", "soon")
         await stage.bound("p")
         event = await stage.event("p", "InvalidRuntime")
-        assert "annotation drayman.dev/runtime: 'soon' is not a duration" in str(event["note"])
+        assert "metadata.annotations[drayman.dev/runtime]: 'soon' is not a duration" in str(
+            event["note"]
+        )
 
 
 async def test_saying_how_long_it_runs_is_enough(cluster: Cluster) -> None:

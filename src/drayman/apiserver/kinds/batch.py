@@ -15,7 +15,7 @@ from drayman.apiserver.kinds.pods.defaults import default_template
 from drayman.apiserver.kinds.pods.spec import check_template
 from drayman.apiserver.kinds.reading import at, each_at, map_at, member, set_default, text_at
 from drayman.apiserver.kinds.rules import Errors, Rules, StatusRules
-from drayman.apiserver.kinds.workloads import check_numbers, named_template_warnings, selects
+from drayman.apiserver.kinds.workloads import check_numbers, job_warnings, selects
 from drayman.apiserver.served.strategy import Context, Object
 
 CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
@@ -228,7 +228,7 @@ JOB: Final = Rules(
     prepare=_prepare_job,
     checks=_check_job,
     update_checks=_check_job_update,
-    warns=named_template_warnings,
+    warns=job_warnings,
 )
 JOB_STATUS: Final = JobStatusRules()
 CRON_JOB: Final = Rules(defaults=_default_cron_job, checks=_check_cron_job)

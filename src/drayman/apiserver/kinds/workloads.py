@@ -11,6 +11,11 @@ from drayman.api.meta import LabelSelector
 from drayman.api.struct import Json
 from drayman.api.validation.field_errors import forbidden, invalid, not_supported, required
 from drayman.apiserver.kinds.checks import label_selector, not_negative
+from drayman.apiserver.kinds.own_annotations import (
+    warnings_about_job,
+    warnings_about_pod,
+    warnings_about_workload,
+)
 from drayman.apiserver.kinds.pods.spec import check_template
 from drayman.apiserver.kinds.pods.strategy import pod_warnings
 from drayman.apiserver.kinds.reading import at, map_at, text_at
@@ -69,16 +74,33 @@ def check_running_template(spec: Object, word: str) -> Errors:
 
 
 def template_warnings(new: Object, old: Object | None, _context: Context) -> list[str]:
-    """What in the template is probably a mistake, where it is new."""
-    spec = map_at(new, "spec", "template", "spec")
-    if old is not None and at(old, "spec", "template", "spec") == spec:
-        return []
-    return pod_warnings(spec, f"{_TEMPLATE}.spec")
+    """What in the template is probably a mistake, where it is new, and what belongs there and is not."""
+    return [*warnings_about_workload(new, old), *_about_template(new, old)]
+
+
+def job_warnings(new: Object, old: Object | None, _context: Context) -> list[str]:
+    """The same for Jobs, whose own annotations count for their pods."""
+    return [*warnings_about_job(new, old), *_about_template(new, old), *_about_name(new, old)]
+
+
+def _about_template(new: Object, old: Object | None) -> list[str]:
+    template = map_at(new, "spec", "template")
+    before = {} if old is None else map_at(old, "spec", "template")
+    found: list[str] = []
+    if old is None or at(before, "metadata") != at(template, "metadata"):
+        found += warnings_about_pod(map_at(template, "metadata"), f"{_TEMPLATE}.metadata")
+    if old is None or at(before, "spec") != at(template, "spec"):
+        found += pod_warnings(map_at(template, "spec"), f"{_TEMPLATE}.spec")
+    return found
 
 
 def named_template_warnings(new: Object, old: Object | None, context: Context) -> list[str]:
     """The same for kinds whose name becomes part of the names of pods, and so of their host names."""
-    found = template_warnings(new, old, context)
+    return [*template_warnings(new, old, context), *_about_name(new, old)]
+
+
+def _about_name(new: Object, old: Object | None) -> list[str]:
+    found: list[str] = []
     if old is None and (problems := formats.dns_label_problems(text_at(new, "metadata", "name"))):
         found.append(
             "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; "

@@ -23,7 +23,8 @@ from drayman.cli.explain.layout import (
 from drayman.cli.explain.tables import alternatives, funnels, gang, holders
 from drayman.explain.answer import Explanation, Miss, Remedy, Spelling, StatedAlignment, Value
 from drayman.explain.hidden import OUTSIDE
-from drayman.reasons.reason import Headline, Outlook
+from drayman.questions.subjects import BENEFICIARIES
+from drayman.reasons.reason import Headline, Outlook, Reason
 from drayman.reasons.wording import counted
 
 STYLES: Final = {
@@ -34,6 +35,10 @@ STYLES: Final = {
     Outlook.HELD: "bold cyan",
 }
 MOST_REMEDIES: Final = 8
+_IN_WRONG_PLACES: Final = frozenset(
+    {Reason.FRAGMENTED, Reason.GANG_SCATTERED, Reason.MISALIGNED, Reason.REQUESTS_COMPETE}
+)
+"""Where moving other pods may help."""
 _AMONG: Final = {"matching": "device that would do otherwise", "all": "device"}
 MOST_OBSTACLES: Final = 6
 
@@ -61,6 +66,7 @@ def _whole(explanation: Explanation, now: float, width: int) -> Iterator[Rendera
         yield from _node(explanation, now)
     else:
         yield from _object(explanation, now, width)
+        yield from _moves(explanation, width)
     yield from _evidence(explanation)
 
 
@@ -217,7 +223,8 @@ def _remedies(explanation: Explanation, width: int) -> Iterator[RenderableType]:
     lines: list[RenderableType] = []
     for number, remedy in enumerate(explanation.remedies[:MOST_REMEDIES], start=1):
         lines += _remedy(number, remedy, width)
-    if not lines and explanation.headline.reason.kind is Outlook.HELD:
+    reason = explanation.headline.reason
+    if not lines and (reason.kind is Outlook.HELD or reason is Reason.GANG_INVALID):
         return  # the sentence already says what has to be done
     if not lines:
         lines.append(prose("No remedy was found that a search confirms.", indent=INDENT))
@@ -225,6 +232,21 @@ def _remedies(explanation: Explanation, width: int) -> Iterator[RenderableType]:
         lines.append(prose((plain(explanation.untried), "dim"), indent=INDENT))
     note = "each was tried by a search" if explanation.remedies else ""
     yield section("what would help", note, *lines)
+
+
+def _moves(explanation: Explanation, width: int) -> Iterator[RenderableType]:
+    """Where enough is free in the wrong places: the command that looks for pods to move. What is only planned was not read."""
+    kind = explanation.kind.lower()
+    if (
+        not explanation.evidence
+        or explanation.headline.reason not in _IN_WRONG_PLACES
+        or kind not in BENEFICIARIES
+    ):
+        return
+    command = (
+        f"drayman defrag --for {kind}/{plain(explanation.name)} -n {plain(explanation.namespace)}"
+    )
+    yield section("which pods to move", "so that it fits", *shell(command, INDENT, width))
 
 
 def _remedy(number: int, remedy: Remedy, width: int) -> Iterator[RenderableType]:

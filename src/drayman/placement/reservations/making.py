@@ -25,7 +25,7 @@ from drayman.placement.reservations.reservation import (
     is_delicate,
     reserved_seats,
 )
-from drayman.placement.runs.book import Departure, RunBook
+from drayman.placement.runs.book import HORIZON_S, Departure, RunBook
 from drayman.placement.state import ClusterState
 from drayman.placement.victims import never
 
@@ -121,7 +121,7 @@ def reserve(
 def _leaving(runs: RunBook, seats: Seats, start: float) -> Iterator[Departure]:
     for seat in seats:
         ending = runs.would_end(seat.demand.pod, start)
-        if ending is not None:
+        if ending is not None and ending.at - start <= HORIZON_S:
             yield Departure(seat.demand.pod, seat.found.node.facts.name, ending)
 
 

@@ -4,7 +4,9 @@ What was observed are the run times of pods that did the same before: same names
 few are kept, and the longest of them counts. One or two runs say little, so there have to be some.
 
 A pod that runs longer than it should is expected to go on for a while, the longer the more it is overdue: otherwise everything that waits
-for it would be decided about again at every moment.
+for it would be decided about again at every moment. That has an end: one that has run for twice as long as it should says nothing any more
+about when it ends. Otherwise room would be reserved for ever for whoever waits for it, and nobody else could use it. For the same reason
+an end that is very far ahead counts as none.
 """
 
 from __future__ import annotations
@@ -40,6 +42,12 @@ MOST_KINDS: Final = 1024
 SHORTEST_DELAY_S: Final = 60.0
 DELAY_SHARE: Final = 0.1
 """A pod that is overdue goes on for this part of the time that it has run so far, and no less than the shortest delay."""
+LEAST_PATIENCE_S: Final = 600.0
+"""However short a pod should have been, it may be overdue for so long before its end is no longer known."""
+LONGEST_LIKENESS: Final = 1 << 14
+"""Of pods with more text than this in their containers, no runs are kept: what they have in common is kept with them."""
+HORIZON_S: Final = 7 * 86400.0
+"""What ends later than that is not expected to end: nothing is kept free for a week."""
 _SUCCEEDED: Final = "Succeeded"
 
 
@@ -121,6 +129,8 @@ class RunBook:
         started, ended = seconds_of(pod.status.start_time), _ended_at(pod)
         if pod.status.phase != _SUCCEEDED or started is None or ended is None or ended < started:
             return
+        if _length(pod) > LONGEST_LIKENESS:
+            return
         key = likeness(pod)
         known = self._observed.get(key, ())
         run = Run(ended, pod.metadata.uid, ended - started)
@@ -172,7 +182,11 @@ class RunBook:
             gone = Ending(seconds_of(leaves), Basis.LEAVING)
             found = gone if found is None or gone.at < found.at else found
         if found is None or found.at > now:
-            return found
+            return found if found is not None and found.at - now <= HORIZON_S else None
+        is_going = found.basis is Basis.LEAVING
+        patience = LEAST_PATIENCE_S if is_going else max(LEAST_PATIENCE_S, found.at - started)
+        if now - found.at > patience:
+            return None
         delay = max(SHORTEST_DELAY_S, DELAY_SHARE * (now - started))
         return Ending(now + delay, found.basis, found.runs, is_overdue=True)
 
@@ -220,6 +234,12 @@ def likeness(pod: Pod) -> Hashable:
         for c in containers_of(pod)
     ]
     return pod.metadata.namespace, tuple(claims), tuple(containers)
+
+
+def _length(pod: Pod) -> int:
+    """How much text of its containers says what a pod does."""
+    texts = (text for c in containers_of(pod) for text in (c.image or "", *c.command, *c.args))
+    return sum(map(len, texts))
 
 
 def _ended_at(pod: Pod) -> float | None:

@@ -28,6 +28,10 @@ RUNTIME: Final = "drayman.dev/runtime"
 """Annotation of a pod, or of a Job for its pods: how long a pod runs at most, such as `2h`."""
 RUN_FOR: Final = "drayman.dev/run-for"
 """Annotation of a pod: how long its containers run on a simulated node."""
+_LONGEST_DEADLINE_S: Final = 2**31 - 1
+"""The longest that a pod may have. Of a Job any number of 64 bits is accepted, and that is no date."""
+_LONGEST_TEXT: Final = 64
+"""No duration is longer. What was read is remembered, so it must not be of any length."""
 
 
 class Basis(Enum):
@@ -58,6 +62,7 @@ def terms_of(job: Job) -> JobTerms | None:
         return None
     if most is None:
         return JobTerms(stated, None, None)
+    most = min(most, _LONGEST_DEADLINE_S)
     return JobTerms(stated, None if begun is None else begun + most, float(most))
 
 
@@ -95,7 +100,7 @@ def expected(pod: Pod, job: JobTerms | None) -> float | None:
 def deadline_of(pod: Pod, job: JobTerms | None, started: float) -> float | None:
     """When a pod that starts at some time is ended, whatever it does."""
     own = pod.spec.active_deadline_seconds
-    found = [] if own is None else [started + own]
+    found = [] if own is None else [started + min(own, _LONGEST_DEADLINE_S)]
     if job is not None:
         if job.deadline is not None:
             found.append(job.deadline)
@@ -108,14 +113,15 @@ def misstated(annotations: Mapping[str, str]) -> Iterator[str]:
     """What annotations say about run times that is not understood."""
     text = annotations.get(RUNTIME)
     if text is not None and _stated(annotations, RUNTIME) is None:
+        shown = repr(text) if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]!r}..."
         yield (
-            f"annotation {RUNTIME}: {text!r} is not a duration such as 90m or 2h30m, and is ignored"
+            f"metadata.annotations[{RUNTIME}]: {shown} is not a duration such as 90m or 2h30m, and is ignored"
         )
 
 
 def _stated(annotations: Mapping[str, str], name: str) -> float | None:
     text = annotations.get(name)
-    return None if text is None else _seconds(text)
+    return None if text is None or len(text) > _LONGEST_TEXT else _seconds(text)
 
 
 @lru_cache(maxsize=1 << 12)

@@ -9,6 +9,7 @@ from drayman.api.struct import Json
 from drayman.api.validation import FieldError
 from drayman.api.validation.field_errors import forbidden
 from drayman.api.validation.metadata import check_metadata, check_metadata_update
+from drayman.apiserver.kinds.own_annotations import warnings_about_pod
 from drayman.apiserver.kinds.pods.defaults import default_pod, default_pod_status
 from drayman.apiserver.kinds.pods.label_keys import merge_label_keys
 from drayman.apiserver.kinds.pods.quality import quality_class
@@ -78,7 +79,8 @@ class PodStrategy(Strategy):
     def warnings(self, new: Object, old: Object | None, context: Context) -> list[str]:
         if old is not None:
             return []
-        return _warnings.of(map_at(new, "spec"), lambda spec: pod_warnings(spec, "spec"))
+        about_spec = _warnings.of(map_at(new, "spec"), lambda spec: pod_warnings(spec, "spec"))
+        return [*about_spec, *warnings_about_pod(map_at(new, "metadata"))]
 
     def grace_seconds(self, obj: Object, asked: int | None, context: Context) -> int:
         """A pod that is not running needs no grace period."""
