@@ -55,9 +55,13 @@ class GangPreemptor:
     ) -> Deciding:
         """What to do so that a gang finds room; None if nobody may be evicted for it, or earlier victims have yet to go."""
         gang, pods = refused.gang, tuple(entry.pods.values())
-        kept = (self._nominations.get(uid) for uid in entry.pods)
-        if any(each is not None and each.is_asked_for for each in kept):
+        found_here = (self._nominations.get(uid) for uid in entry.pods)
+        kept = [each for each in found_here if each is not None]
+        if any(each.is_asked_for for each in kept):
             return None
+        for each in kept:
+            if each.gang != gang.key:  # its pod was in another gang, or in none
+                self._nominations.withdraw(each.uid)
         former = self._nominations.of_gang(gang.key)
         if former is not None and self._occupants.are_awaited(former, now):
             return None

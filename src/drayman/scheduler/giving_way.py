@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Protocol
+from typing import Final, Protocol
 
 from drayman.allocator import Policy
 from drayman.api.core import Pod
@@ -23,6 +23,9 @@ from drayman.scheduler.occupants import Occupants
 from drayman.scheduler.preempting import Preempted, Preemptor
 from drayman.scheduler.protection import Budgets
 from drayman.scheduler.queue import Queue, QueuedUnit
+
+KEPT_S: Final = 60.0
+"""For how long room is kept for a gang that lacks members. What makes pods replaces those that are deleted within moments."""
 
 
 class Listener(Protocol):
@@ -83,6 +86,10 @@ class GivingWay:
         """Look for victims. Returns what is left to be done, if that takes long."""
         entry, why, now = refused.entry, refused.why, self._wall_clock()
         room = self._making_room
+        if refused.cannot_start:
+            self._keep_for_a_while(entry)
+            return None
+        entry.lacks_since = None
 
         def reserved() -> list[Reservation]:
             return self._listener.reserved_before(entry)
@@ -94,6 +101,20 @@ class GivingWay:
         else:
             return None
         return room.begin(entry, search)
+
+    def _keep_for_a_while(self, entry: QueuedUnit) -> None:
+        """Room that is made for a gang is of no use to it while it lacks members. They may be replaced, but that has to happen soon."""
+        if entry.gang is None or self._nominations.of_gang(entry.gang) is None:
+            entry.lacks_since = None
+            return
+        now = self._clock()
+        entry.lacks_since = now if entry.lacks_since is None else entry.lacks_since
+        if now - entry.lacks_since < KEPT_S:
+            self._queue.wake_at(entry, entry.lacks_since + KEPT_S)
+            return
+        entry.lacks_since = None
+        before = self._nominations.withdraw_gang(entry.gang)
+        self._listener.preempted(Preempted(before), self._wall_clock())
 
     def _decided(self, entry: QueuedUnit, decision: Preempted | None) -> None:
         now, kept = self._wall_clock(), self._nominations
