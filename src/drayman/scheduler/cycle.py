@@ -75,6 +75,8 @@ class Refused:
     """If nodes were asked, what is to be said to the copies of the pod as well."""
     no_room: NoRoom | None = None
     """If a gang was refused that might start if others went."""
+    cannot_start: bool = False
+    """Whether it is a gang that lacks members, or makes no sense, so that room is of no use to it."""
 
     @property
     def message(self) -> str:
@@ -246,9 +248,15 @@ class Cycle:
                 # Members are created one after the other: that some are missing for a while is the normal case.
                 text = gangs.reason(round_, outcome)
                 is_early = isinstance(outcome, Incomplete) and outcome.unready is None
-                decisions.refused.append(
-                    Refused(entry, None, lambda: text, PATIENCE_S, keeps_turns=is_early)
+                refusal = Refused(
+                    entry,
+                    None,
+                    lambda: text,
+                    PATIENCE_S,
+                    keeps_turns=is_early,
+                    cannot_start=True,
                 )
+                decisions.refused.append(refusal)
             case NoRoom():
                 took = self._clock() - now
                 entry.rests_until = now + min(took * SHARE_OF_TIME, LONGEST_REST_S)

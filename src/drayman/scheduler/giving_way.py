@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Protocol
+from typing import Final, Protocol
 
 from drayman.allocator import Policy
 from drayman.api.core import Pod
@@ -13,6 +13,7 @@ from drayman.placement.decision.outcomes import NoNode
 from drayman.placement.joint.gangs import GangDecider
 from drayman.placement.nominations import Nominations
 from drayman.placement.placing import Placer
+from drayman.placement.reservations.reservation import Reservation
 from drayman.placement.state import ClusterState
 from drayman.scheduler.cycle import Refused
 from drayman.scheduler.departures import Departures
@@ -23,12 +24,18 @@ from drayman.scheduler.preempting import Preempted, Preemptor
 from drayman.scheduler.protection import Budgets
 from drayman.scheduler.queue import Queue, QueuedUnit
 
+KEPT_S: Final = 60.0
+"""For how long room is kept for a gang that lacks members. What makes pods replaces those that are deleted within moments."""
+
 
 class Listener(Protocol):
     """Has decisions carried out."""
 
     def deciding(self, now: float) -> GangDecider:
         """Decides about gangs at a time."""
+
+    def reserved_before(self, entry: QueuedUnit) -> list[Reservation]:
+        """What is reserved for others, so that a unit must not take it."""
 
     def preempted(self, decision: Preempted, now: float) -> None:
         """Has a decision written."""
@@ -79,12 +86,35 @@ class GivingWay:
         """Look for victims. Returns what is left to be done, if that takes long."""
         entry, why, now = refused.entry, refused.why, self._wall_clock()
         room = self._making_room
+        if refused.cannot_start:
+            self._keep_for_a_while(entry)
+            return None
+        entry.lacks_since = None
+
+        def reserved() -> list[Reservation]:
+            return self._listener.reserved_before(entry)
+
         if refused.no_room is not None:
-            return room.begin(entry, self._gangs.decide(entry, refused.no_room, now, room.is_due))
-        if isinstance(why, NoNode):
-            search = self._preemptor.decide(why.demand, why.not_found, now, room.is_due)
-            return room.begin(entry, search)
-        return None
+            search = self._gangs.decide(entry, refused.no_room, now, room.is_due, reserved)
+        elif isinstance(why, NoNode):
+            search = self._preemptor.decide(why.demand, why.not_found, now, room.is_due, reserved)
+        else:
+            return None
+        return room.begin(entry, search)
+
+    def _keep_for_a_while(self, entry: QueuedUnit) -> None:
+        """Room that is made for a gang is of no use to it while it lacks members. They may be replaced, but that has to happen soon."""
+        if entry.gang is None or self._nominations.of_gang(entry.gang) is None:
+            entry.lacks_since = None
+            return
+        now = self._clock()
+        entry.lacks_since = now if entry.lacks_since is None else entry.lacks_since
+        if now - entry.lacks_since < KEPT_S:
+            self._queue.wake_at(entry, entry.lacks_since + KEPT_S)
+            return
+        entry.lacks_since = None
+        before = self._nominations.withdraw_gang(entry.gang)
+        self._listener.preempted(Preempted(before), self._wall_clock())
 
     def _decided(self, entry: QueuedUnit, decision: Preempted | None) -> None:
         now, kept = self._wall_clock(), self._nominations

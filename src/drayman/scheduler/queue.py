@@ -51,6 +51,7 @@ class QueuedUnit:
     ticket: int = -1  # of its position in line, if it is in line
     alarm: float | None = None  # when it is tried again even if nothing happens
     rests_until: float = 0.0  # it is not tried before
+    lacks_since: float | None = None  # since when it cannot use the room that is kept for it
     woken_by_shape: bool = False
 
     @staticmethod

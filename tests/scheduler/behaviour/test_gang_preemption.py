@@ -10,7 +10,9 @@ import pytest
 
 from controllers.world import NAMESPACE, eventually, stays
 from drayman.api.pod_groups import PodGroup
+from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import EVENTS, JOBS, POD_GROUPS, JsonObject, generic
+from drayman.scheduler.giving_way import KEPT_S
 from scheduler.behaviour.conftest import Cluster
 from scheduler.behaviour.stage import POD_VALUES, Stage, from_template
 from scheduler.behaviour.test_preemption import (
@@ -357,3 +359,34 @@ def _most_of_a_node() -> JsonObject:
 async def _cpu_pods(stage: Stage, *names: str, **spec: Any) -> None:
     for name in names:
         await stage.create(POD_VALUES, {"metadata": {"name": name}, "spec": spec})
+
+
+@pytest.mark.parametrize("lost", ["a member", "the group"])
+async def test_room_is_not_kept_for_ever_for_a_gang_that_cannot_start(
+    alone: AbstractAsyncContextManager[Stage], clock: Clock, lost: str
+) -> None:
+    """A member may be replaced, or the group be made again, but that has to happen soon."""
+    async with alone as stage:
+        await classes(stage)
+        await stage.node("a")
+        await stage.node("b")
+        fields = {"containers": [_most_of_a_node()], "terminationGracePeriodSeconds": 30}
+        await _cpu_pods(stage, "p", "q", **fields)
+        await stage.bound("p", "q")
+        await make_gang(stage, 2)
+        group = {"podGroupName": "g"}
+        await _cpu_pods(stage, "x", "y", schedulingGroup=group, priorityClassName="high", **fields)
+        await until_asked(stage, 2)
+        if lost == "a member":
+            await let_go(stage, "y")
+        else:
+            patch = merge_patch({"metadata": {"finalizers": None}})
+            await stage.client.patch(GROUP_VALUES, "g", patch, NAMESPACE)
+            await stage.delete(GROUP_VALUES, "g")
+        await stage.refused("x", "GangIncomplete" if lost == "a member" else "PodGroupMissing")
+        await let_go(stage, "p", "q")
+        await _cpu_pods(stage, "late", "later", **fields)
+        await stage.refused("later", "NodesFull")
+        clock.ahead_s = KEPT_S + 1
+        await _cpu_pods(stage, "nudge", containers=[_most_of_a_node()])  # so that the clock is read
+        await stage.bound("late", "later")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from controllers.world import NAMESPACE
+import pytest
+
+from controllers.world import NAMESPACE, stays
 from drayman.cluster.patches import merge_patch
 from scheduler.behaviour.conftest import Cluster
 from scheduler.behaviour.stage import POD_VALUES, Stage, from_template
+from scheduler.behaviour.test_preemption import asked, classes, until_asked
 
 RUNTIME = "drayman.dev/runtime"
 
@@ -118,3 +121,45 @@ async def test_what_is_declared_later_counts(cluster: Cluster) -> None:
 async def annotate(stage: Stage, name: str, runtime: str) -> None:
     change = {"metadata": {"annotations": {RUNTIME: runtime}}}
     await stage.client.patch(POD_VALUES, name, merge_patch(change), NAMESPACE)
+
+
+@pytest.mark.parametrize("gang", [False, True], ids=["pod", "gang"])
+@pytest.mark.parametrize(
+    ("runtime", "victims"),
+    [
+        pytest.param("", [], id="would delay the reserved unit"),
+        pytest.param("10m", ["first"], id="ends before that"),
+    ],
+)
+async def test_nobody_goes_for_room_that_is_reserved(
+    cluster: Cluster, runtime: str, victims: list[str], gang: bool
+) -> None:
+    """Pods are preempted only for room that the preemptor may have: not for what is reserved for those that come before it."""
+    async with cluster() as stage:
+        await classes(stage)
+        await stage.make_template("t")
+        await stage.node("node-a", "gpu-0")
+        await stage.node("node-b", "gpu-0")
+        soon = {"terminationGracePeriodSeconds": 0}
+        await stage.start_pod("first", from_template(), annotations={RUNTIME: "1h"}, **soon)
+        await stage.bound("first")
+        later = {RUNTIME: "2h"}
+        await stage.start_pod(
+            "other", from_template(), annotations=later, priorityClassName="higher"
+        )
+        await stage.bound("other")
+        stated = {"drayman.dev/gang": "2", "drayman.dev/gang-name": "g"}
+        for name in ("g-0", "g-1"):
+            await stage.start_pod(
+                name, from_template(), annotations=stated, priorityClassName="polite"
+            )
+        await stage.refused("g-0", "GangTooLarge")
+        mine = {"drayman.dev/gang": "1", "drayman.dev/gang-name": "late"} if gang else {}
+        mine |= {RUNTIME: runtime} if runtime else {}
+        await stage.start_pod("late", from_template(), annotations=mine, priorityClassName="high")
+        if victims:
+            assert await until_asked(stage) == victims
+            await stage.bound("late")
+        else:
+            await stage.refused("late", "")
+            await stays(lambda: asked(stage), lambda names: not names)
