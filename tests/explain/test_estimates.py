@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
 from drayman.api.times import timestamp_at
@@ -147,3 +149,18 @@ def test_the_question_changes_nothing() -> None:
     world = town(running("x", "a", "1h"), pods=(*members, waiting("late", 10)))
     first = [explained(world, name) for name in ("g-0", "late")]
     assert [explained(world, name) for name in ("g-0", "late")] == first
+
+
+def test_room_that_is_made_is_not_held_back() -> None:
+    """A pod for which others made way gets that room, and what waits with a promise has nothing reserved besides."""
+    members = tuple(waiting(f"g-{n}", **GANG) for n in range(2))
+    status = {"nominatedNodeName": "b"}
+    made = timestamp_at(NOW - 90)
+    late = pod("late", "one", metadata={"creationTimestamp": made}, status=status)
+    other = waiting("other", 20)
+    world = town(running("x", "a", "1h"), pods=(*members, late, other))
+    assert explained(world, "late").headline.reason is Reason.FITS
+    assert explained(world, "other").headline.reason is Reason.ROOM_RESERVED
+    promised = tuple(replace(each, status=late.status) for each in members)
+    alone = town(running("x", "a", "1h"), pods=(*promised, other))
+    assert explained(alone, "other").headline.reason is Reason.FITS

@@ -421,6 +421,17 @@ def test_the_node_is_the_cheapest_of_all(
     assert (None if found is None else found.cost) == cheapest
 
 
+def test_a_group_says_how_much_its_pods_cost() -> None:
+    """Of two nodes that could be cleared, the one is whose pods are less important, as their group says."""
+    crowd = Crowd(nodes=2)
+    crowd.add("of-group", 3, cpu=4, node="n0")
+    crowd.add("alone", 2, cpu=4, node="n1")
+    assert names(crowd.victims(5, cpu=4)) == ["alone"]
+    (party,) = crowd.occupants["n0"]
+    crowd.occupants["n0"] = [Party(party.members, 1)]
+    assert names(crowd.victims(5, cpu=4)) == ["of-group"]
+
+
 @given(_PODS, st.integers(1, 4), st.integers(0, 4), st.integers(0, 3))
 def test_breaks_change_neither_the_result_nor_the_state(
     pods: list[_Drawn], priority: int, cpu: int, devices: int

@@ -89,6 +89,8 @@ class Prospects:
         unit, now = waiting.unit, self._world.now
         found = self._decide(waiting)
         if isinstance(found, tuple):
+            if waiting.is_promised_room:
+                return _NOTHING
             bound = binding(self._state.runs, self._standing, unit, now)
             if not bound or self._beside(waiting, found, bound) is not None:
                 return _NOTHING
@@ -108,7 +110,7 @@ class Prospects:
         refused: set[Hashable] = set()
         departures = self._state.runs.departures(self._world.now)
         for each in islice(self._units.values(), MOST_BEFORE):
-            if each.likeness in refused:
+            if each.likeness in refused or each.is_promised_room:
                 continue
             outcome = self._decide(each)
             if outcome is None or isinstance(outcome, tuple):
@@ -189,6 +191,11 @@ class _Waiting(Struct, frozen=True, eq=False):
 
     unit: Unit
     gang: GangKey | None
+
+    @property
+    def is_promised_room(self) -> bool:
+        """Whether others make way for it: what it gets is not for those before it to have, and it needs no other room."""
+        return any(pod.status.nominated_node_name for pod in self.unit.pods)
 
     @property
     def likeness(self) -> Hashable:

@@ -19,7 +19,6 @@ from typing import Final, TypeVar
 from msgspec import Struct
 
 from drayman.api.core import Pod
-from drayman.api.pods import priority_of
 from drayman.api.resource import ResourceClaim
 from drayman.placement.gangs.gang import GangKey
 from drayman.placement.nodes import NodeState
@@ -39,22 +38,30 @@ class Victims(Struct, frozen=True):
     """Which pods have to leave a node, and what the pod then gets there."""
 
     node: str
-    pods: tuple[Pod, ...]
-    """The pods to evict; empty if those that leave anyway make enough room."""
+    parties: tuple[Party, ...]
+    """Those to evict; empty if those that leave anyway make enough room."""
     violations: int
-    """How many of them a disruption budget protects."""
+    """How many of their pods a disruption budget protects."""
     found: Found
     leaving: tuple[Pod, ...] = ()
     """The pods that leave anyway."""
     freed: tuple[ResourceClaim, ...] = ()
     """The claims that give back their devices when all of them are gone."""
-    gangs: tuple[GangKey, ...] = ()
-    """The gangs among the victims that go as one."""
+
+    @property
+    def pods(self) -> tuple[Pod, ...]:
+        """The pods to evict."""
+        return _pods(self.parties)
+
+    @property
+    def gangs(self) -> tuple[GangKey, ...]:
+        """The gangs among the victims that go as one."""
+        return gangs_of(self.parties)
 
     @property
     def cost(self) -> tuple[int, int, int, int, str]:
-        """Less is better."""
-        priorities = [priority_of(pod) for pod in self.pods]
+        """Less is better. Pods that go together are as important as all of them."""
+        priorities = [party.priority for party in self.parties for _ in party.members]
         # Offset as in Kubernetes, so that many pods of negative priority do not look cheaper than few.
         total = sum(priority - _LOWEST for priority in priorities)
         highest = max(priorities, default=_LOWEST)
@@ -180,10 +187,8 @@ class Preemption:
         way = completed(find_way(self._state, search, fits, unused))
         if way is None:
             return CHANGED
-        pods, leaving = _pods(victims), _pods(crowd.leaving)
-        return Victims(
-            found.node, pods, found.violations, way.found, leaving, way.freed, gangs_of(victims)
-        )
+        leaving = _pods(crowd.leaving)
+        return Victims(found.node, victims, found.violations, way.found, leaving, way.freed)
 
     def _break_if_due(self) -> Generator[None, None, None]:
         if self._is_due():
@@ -194,7 +199,7 @@ class Preemption:
     ) -> Generator[None, None, tuple[int, int, int, int]]:
         """The least that any single victim can cost."""
         pods = [pod for crowd in crowds for pod in _pods(crowd.lower)]
-        lowest = min((priority_of(pod) for pod in pods), default=_LOWEST)
+        lowest = min((p.priority for crowd in crowds for p in crowd.lower), default=_LOWEST)
         violations = 1
         for pod in pods:
             if not (yield from self._violating((pod,))):
@@ -213,16 +218,14 @@ class Preemption:
 
     def _victims(self, way: Way[Party, Found]) -> Generator[None, None, Victims]:
         # Only the final victims count: budgets are checked for them once more.
-        pods = _pods(way.victims)
-        violating = yield from self._violating(pods)
+        violating = yield from self._violating(_pods(way.victims))
         return Victims(
             way.node.facts.name,
-            pods,
+            way.victims,
             len(violating),
             way.found,
             _pods(way.leaving),
             way.freed,
-            gangs_of(way.victims),
         )
 
 

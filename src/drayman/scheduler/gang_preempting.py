@@ -6,7 +6,7 @@ for all its members until it is bound or gone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 
 from drayman.api.core import Pod
@@ -18,10 +18,11 @@ from drayman.placement.joint.gangs import GangDecider, NoRoom
 from drayman.placement.nominations import Nominations
 from drayman.placement.parties import Occupant, gangs_of
 from drayman.placement.preemption import Changed
+from drayman.placement.reservations.reservation import Reservation, count_in
 from drayman.placement.state import ClusterState
 from drayman.scheduler.gangs import work_for
 from drayman.scheduler.occupants import Occupants
-from drayman.scheduler.preempting import Deciding, Preempted, as_seen_by
+from drayman.scheduler.preempting import Deciding, Preempted, Reserved, as_seen_by
 from drayman.scheduler.protection import Budgets
 from drayman.scheduler.queue import QueuedUnit
 
@@ -45,7 +46,12 @@ class GangPreemptor:
         self._deciding = deciding
 
     def decide(
-        self, entry: QueuedUnit, refused: NoRoom, now: float, is_due: Callable[[], bool]
+        self,
+        entry: QueuedUnit,
+        refused: NoRoom,
+        now: float,
+        is_due: Callable[[], bool],
+        reserved: Reserved = lambda: (),
     ) -> Deciding:
         """What to do so that a gang finds room; None if nobody may be evicted for it, or earlier victims have yet to go."""
         gang, pods = refused.gang, tuple(entry.pods.values())
@@ -64,8 +70,8 @@ class GangPreemptor:
         retry_at = self._delayed_until(gang, pods, now)
         found: Cleared | Changed | None = None
         if retry_at is None and self._may_preempt(pods, importance):
-            search = self._clearing(entry, refused, pods, importance, now, is_due).search()
-            found = yield from as_seen_by(self._nominations, entry.pod, search)
+            clearing = self._clearing(entry, refused, importance, now, is_due, reserved())
+            found = yield from as_seen_by(self._nominations, entry.pod, clearing.search())
             if found is None:
                 retry_at = self._occupants.next_in_reach(importance, now)
         if isinstance(found, Cleared):
@@ -90,10 +96,10 @@ class GangPreemptor:
         self,
         entry: QueuedUnit,
         refused: NoRoom,
-        pods: tuple[Pod, ...],
         importance: int,
         now: float,
         is_due: Callable[[], bool],
+        reserved: Sequence[Reservation],
     ) -> Clearing:
         def listing(is_in_the_way: Callable[[Occupant], bool]) -> Present:
             present = self._occupants.among(tuple(self._state.nodes), is_in_the_way, now)
@@ -109,12 +115,13 @@ class GangPreemptor:
         return Clearing(
             self._state,
             refused,
-            pods,
+            tuple(entry.pods.values()),
             lambda: self._deciding(now),
             listing,
             self._budgets.asked(is_due).violated_by,
             limited,
             is_due,
+            lambda: count_in(self._state, reserved),
         )
 
     def _promised(

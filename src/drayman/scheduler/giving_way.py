@@ -13,6 +13,7 @@ from drayman.placement.decision.outcomes import NoNode
 from drayman.placement.joint.gangs import GangDecider
 from drayman.placement.nominations import Nominations
 from drayman.placement.placing import Placer
+from drayman.placement.reservations.reservation import Reservation
 from drayman.placement.state import ClusterState
 from drayman.scheduler.cycle import Refused
 from drayman.scheduler.departures import Departures
@@ -32,6 +33,9 @@ class Listener(Protocol):
 
     def deciding(self, now: float) -> GangDecider:
         """Decides about gangs at a time."""
+
+    def reserved_before(self, entry: QueuedUnit) -> list[Reservation]:
+        """What is reserved for others, so that a unit must not take it."""
 
     def preempted(self, decision: Preempted, now: float) -> None:
         """Has a decision written."""
@@ -86,12 +90,17 @@ class GivingWay:
             self._keep_for_a_while(entry)
             return None
         entry.lacks_since = None
+
+        def reserved() -> list[Reservation]:
+            return self._listener.reserved_before(entry)
+
         if refused.no_room is not None:
-            return room.begin(entry, self._gangs.decide(entry, refused.no_room, now, room.is_due))
-        if isinstance(why, NoNode):
-            search = self._preemptor.decide(why.demand, why.not_found, now, room.is_due)
-            return room.begin(entry, search)
-        return None
+            search = self._gangs.decide(entry, refused.no_room, now, room.is_due, reserved)
+        elif isinstance(why, NoNode):
+            search = self._preemptor.decide(why.demand, why.not_found, now, room.is_due, reserved)
+        else:
+            return None
+        return room.begin(entry, search)
 
     def _keep_for_a_while(self, entry: QueuedUnit) -> None:
         """Room that is made for a gang is of no use to it while it lacks members. They may be replaced, but that has to happen soon."""

@@ -9,7 +9,7 @@ is done in parts (`making_room`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
@@ -25,6 +25,7 @@ from drayman.placement.nominations import Nomination, Nominations
 from drayman.placement.placing import Found, NotFound, Placer
 from drayman.placement.preemption import Changed, Preemption, VictimSearch
 from drayman.placement.refusing import DevicesVerdict
+from drayman.placement.reservations.reservation import Reservation, count_in
 from drayman.placement.state import ClusterState
 from drayman.placement.victims import never
 from drayman.scheduler.occupants import Occupants
@@ -50,6 +51,8 @@ class Preempted(Struct, frozen=True):
     """When it makes sense to look again though nothing happens: pods that are left alone at the moment no longer are."""
 
 
+Reserved = Callable[[], Sequence[Reservation]]
+"""What is reserved for others that come first. No pod is evicted for room that the preemptor may not have."""
 Deciding = Generator[None, None, Preempted | None]
 """Yields where a break is due. Nothing is promised before the end."""
 
@@ -86,7 +89,12 @@ class Preemptor:
         self._budgets = budgets
 
     def decide(
-        self, demand: Demand, not_found: NotFound, now: float, is_due: Callable[[], bool] = never
+        self,
+        demand: Demand,
+        not_found: NotFound,
+        now: float,
+        is_due: Callable[[], bool] = never,
+        reserved: Reserved = lambda: (),
     ) -> Deciding:
         """What to do so that a refused pod finds room; None if no pod may be evicted, or earlier victims have yet to go."""
         pod = demand.pod
@@ -99,7 +107,7 @@ class Preemptor:
             self._nominations.withdraw(former.uid)
         if not self.may_preempt(pod):
             return None if former is None else Preempted((pod,))
-        search = self._search(demand, not_found, now, is_due)
+        search = self._search(demand, not_found, now, is_due, reserved())
         victims = yield from as_seen_by(self._nominations, pod, search)
         if isinstance(victims, Changed):
             return Preempted((pod,), again=True)
@@ -118,7 +126,12 @@ class Preemptor:
         return not self._occupants.are_all_as_important(priority_of(pod))
 
     def _search(
-        self, demand: Demand, not_found: NotFound, now: float, is_due: Callable[[], bool]
+        self,
+        demand: Demand,
+        not_found: NotFound,
+        now: float,
+        is_due: Callable[[], bool],
+        reserved: Sequence[Reservation],
     ) -> VictimSearch:
         priority = priority_of(demand.pod)
         unused = self._occupants.unused_claims()
@@ -139,15 +152,21 @@ class Preemptor:
         )
         return (
             yield from preemption.victims(
-                priority, candidates, lambda node: self._fit(demand, node), unused
+                priority, candidates, lambda node: self._fit(demand, node, reserved), unused
             )
         )
 
-    def _fit(self, demand: Demand, node: NodeState) -> Found | None:
+    def _fit(
+        self, demand: Demand, node: NodeState, reserved: Sequence[Reservation]
+    ) -> Found | None:
         """What the pod would get on a node. A search that takes too long counts as one that gave up."""
         try:
             with self._state.allowance.limited(PART):
-                return self._placer.found_on(demand, node)
+                if not reserved:
+                    return self._placer.found_on(demand, node)
+                with self._state.trial():
+                    count_in(self._state, reserved)
+                    return self._placer.found_on(demand, node)
         except UnfinishedError:
             return None
 

@@ -38,7 +38,7 @@ from drayman.placement.wake import Wake
 from drayman.reasons.reserved import room_reserved
 from drayman.scheduler.gangs import GangCycle, work_for
 from drayman.scheduler.queue import Queue, QueuedUnit
-from drayman.scheduler.reservation_turns import Turns
+from drayman.scheduler.reservation_line import ReservationLine
 
 _log: Final = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class Reserving:
         self._wall_clock = wall_clock
         self._standing: dict[str, Reservation] = {}  # by key of the unit
         self._searches: dict[str, _Search] = {}
-        self._turns = Turns(queue)
+        self._line = ReservationLine(queue)
         self._due_at = 0.0
         queue.unit_left = self.give_up
 
@@ -168,16 +168,16 @@ class Reserving:
         if entry.key in self._searches:
             return
         if not making.may_reserve(why) or not self._is_among_the_first(entry):
-            self._turns.leave(entry.key)
-        elif self._clock() < self._turns.rests_until:
-            self._turns.wait(entry)
+            self._line.leave(entry.key)
+        elif self._clock() < self._line.rests_until:
+            self._line.wait(entry)
         else:
-            self._turns.take(entry.key)
+            self._line.take(entry.key)
             self._searches[entry.key] = _Search(entry, self._search(entry))
 
     def give_up(self, key: str) -> None:
         """A unit does not wait for room, or has it: nothing is reserved for it."""
-        self._turns.leave(key)
+        self._line.leave(key)
         self._searches.pop(key, None)
         if self._standing.pop(key, None) is not None:
             self._queue.wake(Wake.RESERVATIONS)
@@ -192,9 +192,9 @@ class Reserving:
             if self._clock() >= self._due_at:
                 break
         now = self._clock()
-        rested = max(self._turns.rests_until, now)
+        rested = max(self._line.rests_until, now)
         rested += max((now - begun) * SHARE_OF_TIME, LEAST_REST_S)
-        self._turns.rest(min(rested, now + LONGEST_REST_S))
+        self._line.rest(min(rested, now + LONGEST_REST_S))
         return self.is_searching
 
     def _go_on(self, search: _Search) -> bool:
@@ -296,7 +296,7 @@ class Reserving:
         return making.end_of(self._state.runs, entry.pods.values(), 0.0)
 
     def _held(self, entry: QueuedUnit, reservations: list[Reservation], shape: Hashable) -> Held:
-        self._turns.leave(entry.key)
+        self._line.leave(entry.key)
         first = reservations[0]
         end = making.end_of(self._state.runs, entry.pods.values(), self._wall_clock())
         noun = "pod" if entry.gang is None else "gang"

@@ -29,6 +29,7 @@ from drayman.placement.gangs.gang import GangKey
 from drayman.placement.hints import Change
 from drayman.placement.joint.gangs import GangDecider
 from drayman.placement.nominations import Nominations
+from drayman.placement.reservations.reservation import Reservation
 from drayman.placement.schedulers import DEFAULT_SCHEDULER
 from drayman.placement.state import ClusterState
 from drayman.reasons.volumes import volumes_pending
@@ -334,6 +335,9 @@ class Scheduler:
 
     def deciding(self, now: float) -> GangDecider:
         return self._cycle.gangs.deciding(now)
+
+    def reserved_before(self, entry: QueuedUnit) -> list[Reservation]:
+        return self._cycle.reserving.binding(entry)
 
     def preempted(self, decision: Preempted, now: float) -> None:
         self._spawn(self._evictor.carry_out(decision, now))

@@ -34,7 +34,7 @@ class Keeping:
         self._writing = asyncio.Semaphore(_AT_ONCE)
 
     async def keep(self, moves: Iterable[Moves]) -> None:
-        """Have kept what units are to get, and nothing else. Raises ClusterError."""
+        """Have kept what units are to get. Raises ClusterError."""
         now = self._clock()
         wanted = {
             seat.demand.pod.metadata.uid: (seat.demand.pod, _room(seat, now + LONGEST_S))
@@ -46,11 +46,11 @@ class Keeping:
         ]
         await asyncio.gather(*(self._ask(pod, kept, now) for pod, kept in changed))
 
-    async def end(self, uids: Iterable[str] | None = None) -> None:
-        """Nothing is to be kept any more for these pods, or for any. Raises ClusterError."""
-        ending = list(self._kept if uids is None else uids)
-        found = [self._kept.pop(uid, None) for uid in ending]
-        await asyncio.gather(*(self._give_up(each[0]) for each in found if each is not None))
+    async def end(self) -> None:
+        """Nothing is to be kept any more for any pod. Raises ClusterError."""
+        pods = [pod for pod, _ in self._kept.values()]
+        self._kept.clear()
+        await asyncio.gather(*map(self._give_up, pods))
 
     def _has_changed(self, uid: str, kept: KeptRoom, now: float) -> bool:
         known = self._kept.get(uid)

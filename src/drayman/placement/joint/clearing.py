@@ -35,6 +35,7 @@ from drayman.api.resource import ResourceClaim
 from drayman.inventory.allowance import UnfinishedError
 from drayman.placement.demand import Demand
 from drayman.placement.domains.rooms import Amounts
+from drayman.placement.joint.clearing_counts import Counts, Level, by_node
 from drayman.placement.joint.gangs import GangDecider, NoRoom, Starting
 from drayman.placement.joint.seating import Seating, Seats
 from drayman.placement.nodes import NodeState
@@ -49,8 +50,6 @@ MOST_DECISIONS: Final = 48
 MOST_SPARED: Final = 16
 """How many victims are spared by deciding about the whole gang without each of them."""
 T = TypeVar("T")
-Level = tuple[bool, int]
-"""How bad it is that a party goes: whether a budget protects it, and its priority."""
 
 
 class Present(Struct, frozen=True):
@@ -102,8 +101,12 @@ class Clearing:
         violating: Violating,
         limited: Callable[[], AbstractContextManager[object]],
         is_due: Callable[[], bool] = never,
+        reserve: Callable[[], None] = lambda: None,
     ) -> None:
-        """`candidates` are the members that wait; `limited` limits the work of one decision; `is_due` says whether a break is due."""
+        """`candidates` are the members that wait; `limited` limits the work of one decision; `is_due` says whether a break is due.
+
+        `reserve` counts, in a trial, what the gang may not have though it is free: room that is reserved for others.
+        """
         self._state = state
         self._refused = refused
         self._candidates = candidates
@@ -112,6 +115,7 @@ class Clearing:
         self._violating = violating
         self._limited = limited
         self._is_due = is_due
+        self._reserve = reserve
         self._decisions = 0
         self._has_paused = False
 
@@ -128,7 +132,7 @@ class Clearing:
             starting = self._decide(present, ())
             if starting is not None:
                 return self._result(present, (), starting)
-            yield from self.break_if_due()
+            yield from self._break_if_due()
         if not present.parties:
             return None
         levels = yield from self._levels(present.parties)
@@ -142,7 +146,7 @@ class Clearing:
         seats = {seat.found.node.facts.name for seat in starting.seats}
         protected = yield from self._noting(self._violating(_pods(victims)))
         if self._deciding().are_apart(starting.seats):
-            spared = yield from self._spared_by_node(present, victims, starting, protected, seats)
+            spared = yield from self._sparedby_node(present, victims, starting, protected, seats)
         else:
             spared = victims
         return (yield from self._verified(victims, spared, protected, seats))
@@ -165,12 +169,12 @@ class Clearing:
     ) -> Generator[None, None, tuple[Collection[str], Starting] | None]:
         """Who goes if whole nodes are cleared, by uid, and where the gang then starts."""
         steps = sorted(set(levels.values()))
-        counts = _Counts(self, present)
+        counts = Counts(present.parties, self._homes(), lambda gone: self._amounts(present, gone))
         while steps:
-            at, homes = yield from counts.first_enough(steps, levels)
+            at, homes = yield from self._pausing(counts.first_enough(steps, levels))
             if not homes:
                 return None
-            yield from self.break_if_due()
+            yield from self._break_if_due()
             allowed = [party for party in present.parties if levels[id(party)] <= steps[at]]
             for home in homes:
                 found = yield from self._in_home(counts, present, allowed, levels, home)
@@ -183,7 +187,7 @@ class Clearing:
 
     def _in_home(
         self,
-        counts: _Counts,
+        counts: Counts,
         present: Present,
         allowed: Sequence[Party],
         levels: Mapping[int, Level],
@@ -192,7 +196,7 @@ class Clearing:
         """The fewest nodes of a place that have to be cleared, those that cost least first."""
         order = counts.order(allowed, levels, home)
         least = counts.fewest(order, home)
-        on_node = _by_node(allowed)
+        on_node = by_node(allowed)
         low, high, reach = least - 1, len(order), 0
         best: tuple[Collection[str], Starting] | None = None
         number = least
@@ -210,7 +214,7 @@ class Clearing:
                 number = min(low + reach, high)
             else:
                 number = (low + high + 1) // 2
-            yield from self.break_if_due()
+            yield from self._break_if_due()
         return best
 
     # In the small: who is spared.
@@ -227,7 +231,7 @@ class Clearing:
         lost = [uid for uid in gone if uid not in still and self._state.node_of(uid) is not None]
         return present, None if lost else victims
 
-    def _spared_by_node(
+    def _sparedby_node(
         self,
         present: Present,
         victims: Sequence[Party],
@@ -238,8 +242,8 @@ class Clearing:
         """Those of the victims that still have to go if the gang keeps its seats."""
         table = _Table(self._deciding().seating, starting.seats)
         going = {id(party): party for party in victims}
-        here = _by_node(victims)
-        leaving = _by_node(present.leaving)
+        here = by_node(victims)
+        leaving = by_node(present.leaving)
         for party in in_order_of_return(victims, protected):
             if party.core is not None and id(party.core) in going:
                 continue
@@ -252,12 +256,13 @@ class Clearing:
                         trial.free(claim)
                     for each in (*leaving.get(name, ()), *gone):
                         leave((m for m in each.members if m.node == name), trial)
+                    self._reserve()
                     stays = node is not None and table.has_seats(node)
                 if not stays:
                     break
             if stays:
                 del going[id(party)]
-            yield from self.break_if_due()
+            yield from self._break_if_due()
         return list(going.values())
 
     def _verified(
@@ -280,7 +285,7 @@ class Clearing:
             for party in in_order_of_return(chosen, protected):
                 if party.core is not None and any(party.core is each for each in chosen):
                     continue
-                yield from self.break_if_due()
+                yield from self._break_if_due()
                 fewer = [each for each in chosen if each is not party]
                 without = self._decide(present, fewer)
                 if without is not None:
@@ -309,17 +314,19 @@ class Clearing:
         self._decisions += 1
         with self._state.trial() as trial, self._limited():
             _clear(trial, present, victims)
+            self._reserve()
             outcome = self._deciding().decide_about(self._refused.gang.key, self._candidates)
         if isinstance(outcome, NoRoom) and outcome.gave_up:
             raise _OutOfDecisions
         return outcome if isinstance(outcome, Starting) else None
 
-    def amounts(
+    def _amounts(
         self, present: Present, victims: Iterable[Party]
     ) -> tuple[Mapping[str, Amounts], Amounts] | None:
         """What each node holds of the gang without these, by counting, and what is needed. None if the gang names no level that exists."""
         with self._state.trial() as trial, self._limited():
             _clear(trial, present, victims)
+            self._reserve()
             counted = self._deciding().counted(self._refused)
             if counted is None:
                 return None
@@ -330,7 +337,7 @@ class Clearing:
             }
             return held, counted.request.need
 
-    def homes(self) -> tuple[tuple[str, ...], ...]:
+    def _homes(self) -> tuple[tuple[str, ...], ...]:
         homes = self._deciding().homes(self._refused)
         return tuple(tuple(node.facts.name for node in nodes) for nodes in homes)
 
@@ -343,11 +350,20 @@ class Clearing:
             freed = trial.freed
         return Cleared(starting, chosen, tuple(_pods(leaving)), freed)
 
-    def break_if_due(self) -> Generator[None, None, None]:
-        """The cluster may change meanwhile, so what is found is looked at once more then."""
+    def _break_if_due(self) -> Generator[None, None, None]:
         if self._is_due():
             self._has_paused = True
             yield
+
+    def _pausing(self, search: Generator[None, None, T]) -> Generator[None, None, T]:
+        """Takes breaks in a search where it can be interrupted and they are due."""
+        while True:
+            try:
+                next(search)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            yield from self._break_if_due()
 
     def _noting(self, search: Generator[None, None, T]) -> Generator[None, None, T]:
         while True:
@@ -381,92 +397,6 @@ class _Table:
         return self._known[asked]
 
 
-class _Counts:
-    """What nodes hold of a gang as they are, and if everybody who may go is gone."""
-
-    def __init__(self, clearing: Clearing, present: Present) -> None:
-        self._clearing = clearing
-        self._present = present
-        self._homes = clearing.homes()
-        self._now: Mapping[str, Amounts] = {}
-        self._empty: Mapping[str, Amounts] = {}
-        self._need: Amounts = ()
-
-    def first_enough(
-        self, steps: Sequence[Level], levels: Mapping[int, Level]
-    ) -> Generator[None, None, tuple[int, list[tuple[str, ...]]]]:
-        """The first of the steps with which some places hold the gang, by counting, and those places."""
-        counted = self._clearing.amounts(self._present, ())
-        if counted is None:
-            return 0, []
-        self._now, self._need = counted
-        low, high = 0, len(steps) - 1
-        yield from self._clearing.break_if_due()
-        homes = self._enough(steps[high], levels)
-        found = high
-        while homes and low < high:
-            yield from self._clearing.break_if_due()
-            middle = (low + high) // 2
-            enough = self._enough(steps[middle], levels)
-            if enough:
-                homes, high, found = enough, middle, middle
-            else:
-                low = middle + 1
-        if homes:
-            yield from self._clearing.break_if_due()
-            self._enough(steps[found], levels)
-        return found, homes
-
-    def _enough(self, step: Level, levels: Mapping[int, Level]) -> list[tuple[str, ...]]:
-        gone = [party for party in self._present.parties if levels[id(party)] <= step]
-        counted = self._clearing.amounts(self._present, gone)
-        self._empty = {} if counted is None else counted[0]
-        return [home for home in self._homes if self._missing(home, home) <= 0]
-
-    def _missing(self, home: Iterable[str], cleared: Iterable[str]) -> int:
-        """How much of what is needed most is missing if some nodes of a place are cleared."""
-        clear = set(cleared)
-        total = [0] * len(self._need)
-        for name in home:
-            amounts = (self._empty if name in clear else self._now).get(name, ())
-            for index, amount in enumerate(amounts):
-                total[index] += amount
-        return max((n - t for n, t in zip(self._need, total, strict=True)), default=0)
-
-    def order(
-        self, allowed: Sequence[Party], levels: Mapping[int, Level], home: Iterable[str]
-    ) -> list[str]:
-        """The nodes of a place that can be cleared, those first of which the least is lost for what is gained."""
-        on_node = _by_node(allowed)
-
-        def cost(name: str) -> tuple[bool, Level, float, str]:
-            parties = on_node[name]
-            gain = self._gain(name)
-            worst = max(levels[id(party)] for party in parties)
-            number = sum(len(party.members) for party in parties)
-            return not gain, worst, number / (gain or 1), name
-
-        return sorted((name for name in home if name in on_node), key=cost)
-
-    def fewest(self, order: Sequence[str], home: Iterable[str]) -> int:
-        """How many nodes, in this order, have to be cleared at least."""
-        total = [0] * len(self._need)
-        for name in home:
-            for index, amount in enumerate(self._now.get(name, ())):
-                total[index] += amount
-        for number, name in enumerate(order):
-            if all(t >= n for t, n in zip(total, self._need, strict=True)):
-                return number
-            now = self._now.get(name, (0,) * len(total))
-            for index, amount in enumerate(self._empty.get(name, ())):
-                total[index] += amount - now[index]
-        return len(order)
-
-    def _gain(self, name: str) -> int:
-        before = self._now.get(name, ())
-        return sum(self._empty.get(name, ())) - sum(before)
-
-
 def _clear(trial: Trial, present: Present, victims: Iterable[Party]) -> None:
     for claim in present.unused:
         trial.free(claim)
@@ -481,14 +411,6 @@ def _with_their_gangs(parties: Iterable[Party], touched: Mapping[int, Party]) ->
         for party in parties
         if id(party) in touched or (party.core is not None and id(party.core) in touched)
     ]
-
-
-def _by_node(parties: Iterable[Party]) -> dict[str, list[Party]]:
-    found: dict[str, list[Party]] = {}
-    for party in parties:
-        for name in dict.fromkeys(each.node for each in party.members):
-            found.setdefault(name, []).append(party)
-    return found
 
 
 def _pods(parties: Iterable[Party]) -> list[Pod]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from drayman.scheduler.queue import Queue, QueuedUnit
 
 
-class Turns:
-    """The units that wait for their turn."""
+class ReservationLine:
+    """The units for which a reservation is to be looked for, when there is time."""
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
@@ -24,19 +24,19 @@ class Turns:
         self._choose()
 
     def wait(self, entry: QueuedUnit) -> None:
-        """A unit is to be tried again when it is its turn."""
+        """A unit is to be tried again when it is the first."""
         self._waiting[entry.key] = entry
         if self._first is None or entry.rank <= self._first.rank:
             self._have_tried(entry)
 
     def take(self, key: str) -> None:
-        """It is the turn of a unit. The next one has to wait for the next rest to end."""
+        """A unit is being looked at. The next one has to wait for the next rest to end."""
         self._waiting.pop(key, None)
         if self._first is not None and self._first.key == key:
             self._first = None
 
     def leave(self, key: str) -> None:
-        """A unit needs no turn."""
+        """Nothing is to be looked for."""
         self._waiting.pop(key, None)
         if self._first is not None and self._first.key == key:
             self._choose()
