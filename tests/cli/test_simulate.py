@@ -83,6 +83,22 @@ def test_refusals(trace: Path, options: list[str], message: str) -> None:
     assert message in found.output
 
 
+@pytest.mark.parametrize("option", ["--seeds", "--first-seed", "--load"])
+def test_what_is_recorded_is_not_random(trace: Path, option: str) -> None:
+    """Options without effect are refused."""
+    found = simulate(trace, "--arrivals", "recorded", option, "2")
+    assert found.exit_code == 2
+    assert f"{option} is about random arrivals" in found.output
+
+
+def test_a_page_that_cannot_be_written(trace: Path) -> None:
+    """It is reported before anything is replayed, which may take long: before a mistake in the trace, too."""
+    (trace / "our_node_list.csv").write_text("sn\n")
+    found = simulate(trace, "--html", str(trace / "none" / "page.html"))
+    assert found.exit_code == 1
+    assert "page.html: cannot be written" in found.output
+
+
 def test_a_trace_without_times(trace: Path) -> None:
     """It cannot be replayed as recorded; the task is named."""
     path = trace / "our_pod_list_timeless.csv"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from drayman.cli.bench.command import scene_line
 from drayman.cli.bench.measuring import Measured, percentile, throughput
 
 
@@ -37,3 +38,15 @@ def test_latency_is_from_creation_to_binding() -> None:
     summary = measured.summary()
     assert (summary["pods"], summary["seconds"], summary["average"]) == (2, 2.0, 1.0)
     assert (summary["latency_p50"], summary["latency_p99"]) == (0.25, 1.5)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "compared"),
+    [(500, "(goal 5 s, KAI publishes 49 s)"), (20, "(on 500: goal 5 s, KAI publishes 49 s)")],
+)
+def test_a_scene_is_compared_with_what_holds_for_500_nodes(nodes: int, compared: str) -> None:
+    """On fewer nodes it is no comparison, and the line says so. It fits on a terminal whatever the scene is called."""
+    figure = {"scene": "defragmentation", "pods": 12000, "seconds": 299.9994, "nodes": nodes}
+    line = scene_line({**figure, "bar": 5.0, "published": 49.0})
+    assert line == f"defragmentation 12000 pods   299.999 s  {compared}"
+    assert len(line) <= 80

@@ -71,6 +71,15 @@ def test_why_not(folder: Path) -> None:
     assert "Fragmented" in result.output or "DevicesInUse" in result.output
 
 
+def test_room_for_one_of_two(folder: Path) -> None:
+    """What the first one gets is not there for the second."""
+    saved(folder, [pod("big", "four"), pod("too", "four")])
+    result = asked()
+    assert result.exit_code == 1
+    assert "makes room for pod default/big; 1 of 2 get none" in " ".join(result.output.split())
+    assert "what gets none (beside what gets room)\n  pod default/too: " in result.output
+
+
 def test_nothing_to_do(folder: Path) -> None:
     """If nothing waits, or what waits has room, nothing is proposed."""
     saved(folder, [])

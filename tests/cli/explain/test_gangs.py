@@ -164,7 +164,7 @@ def test_room_in_the_wrong_places(tmp_path: Path) -> None:
         result = explain(tmp_path, world, subject)
         assert result.stdout.startswith("GangScattered (not here)")
         assert (
-            f"which pods to move (so that it fits)\n  drayman defrag --for {subject} -n default\n"
+            f"which pods to move (if that makes room)\n  drayman defrag --for {subject} -n default\n"
             in result.stdout
         )
 

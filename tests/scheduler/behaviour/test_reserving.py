@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from controllers.world import NAMESPACE, stays
+from controllers.world import NAMESPACE, eventually, stays
+from drayman.cluster.options import DeleteOptions
 from drayman.cluster.patches import merge_patch
 from scheduler.behaviour.conftest import Cluster
-from scheduler.behaviour.stage import POD_VALUES, Stage, from_template
+from scheduler.behaviour.stage import POD_VALUES, Stage, from_template, message_of
 from scheduler.behaviour.test_preemption import asked, classes, until_asked
 
 RUNTIME = "drayman.dev/runtime"
@@ -37,11 +38,27 @@ async def start_gang(stage: Stage) -> None:
     await stage.refused("g-0", "GangTooLarge")
 
 
+async def until_reserved(stage: Stage) -> None:
+    """Until room is found for the gang nothing is held back, and that takes a moment: pods are sent ahead until one of them is."""
+    while True:
+        await run(stage, "probe", "5h")
+        probe = await stage.until_pod(
+            "probe", lambda pod: bool(pod.spec.node_name) or "RoomReserved" in message_of(pod)
+        )
+        await stage.client.delete(
+            POD_VALUES, "probe", NAMESPACE, options=DeleteOptions(grace_period_seconds=0)
+        )
+        await eventually(lambda: stage.get_pod("probe"), lambda pod: pod is None)
+        if not probe.spec.node_name:
+            return
+
+
 async def test_only_what_ends_in_time_runs_ahead_of_a_gang(cluster: Cluster) -> None:
     """A pod of unknown length waits and is told for whom; one that declares to be short gets the free device."""
     async with cluster() as stage:
         await prepare(stage)
         await start_gang(stage)
+        await until_reserved(stage)
         await run(stage, "long", "3h")
         await run(stage, "endless")
         await stage.refused(
@@ -57,6 +74,7 @@ async def test_what_was_held_back_runs_when_the_gang_is_gone(cluster: Cluster) -
     async with cluster() as stage:
         await prepare(stage)
         await start_gang(stage)
+        await until_reserved(stage)
         await run(stage, "long", "3h")
         await stage.refused("long", "RoomReserved")
         for name in ("g-0", "g-1"):
@@ -97,6 +115,7 @@ async def test_saying_how_long_it_runs_is_enough(cluster: Cluster) -> None:
     async with cluster() as stage:
         await prepare(stage)
         await start_gang(stage)
+        await until_reserved(stage)
         await run(stage, "p")
         await stage.refused("p", "RoomReserved")
         await annotate(stage, "p", "5m")
@@ -114,8 +133,9 @@ async def test_what_is_declared_later_counts(cluster: Cluster) -> None:
         await stage.bound("first")
         await start_gang(stage)
         await annotate(stage, "first", "1h")
-        await run(stage, "probe", "5h")
-        await stage.refused("probe", "RoomReserved")
+        await until_reserved(stage)
+        await run(stage, "p", "5h")
+        await stage.refused("p", "RoomReserved")
 
 
 async def annotate(stage: Stage, name: str, runtime: str) -> None:

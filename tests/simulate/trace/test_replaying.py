@@ -115,6 +115,17 @@ def test_tasks_wait_until_they_fit() -> None:
     assert found.allocated == pytest.approx((10 + 20 + 4 + 2 * 5) / (2 * 25))
 
 
+def test_causes_are_those_when_the_last_task_has_come() -> None:
+    """In the end everything is free, which says nothing. What is lost sums up to the fragmentation of that moment."""
+    tasks = (timed("a", 0, 10), timed("b", 5, 20, 2), timed("c", 6, 4, 2))
+    found = recorded_replay(Trace("t", (node("n", 2),), tasks))
+    assert sum(found.lost.values()) == pytest.approx(0.5)
+    last = found.curve[-1]
+    assert last.at == 6
+    without = sum(share for cause, share in found.lost.items() if cause != "usable")
+    assert (last.allocated, last.fragmented) == (0.5, pytest.approx(without))
+
+
 def test_a_task_that_never_fits_waits_for_ever() -> None:
     """It holds up nobody."""
     tasks = (timed("eight", 0, 10, 8), timed("one", 1, 10))

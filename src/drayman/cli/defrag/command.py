@@ -17,7 +17,7 @@ from drayman.cli.output import console, format_option, print_data, to_stdout
 from drayman.cli.worlds import load_world, unobtrusively, world_options
 from drayman.questions.errors import NamingError
 from drayman.questions.subjects import Target, parse_subject
-from drayman.reasons.wording import counted
+from drayman.reasons.wording import and_list, counted
 
 if TYPE_CHECKING:
     from drayman.cluster import HttpClient
@@ -227,7 +227,7 @@ def _summary(applied: Application) -> str:
     moved = counted(applied.moved, "pod")
     if applied.stopped:
         return f"stopped after {moved}: {applied.stopped}"
-    return f"{moved} moved; {counted(len(applied.started), 'unit')} started"
+    return f"{moved} moved; {and_list(applied.started) or 'nothing'} started"
 
 
 def _status(report: DefragReport) -> int:

@@ -59,7 +59,10 @@ class DefragDrawing:
             yield _moves(steps[:most])
             yield from _rest(len(steps) - most, "--all lists them")
         yield from _made(report.rooms, everything=self.all_steps)
-        yield from _refused([room for room in report.rooms if not room.fits])
+        refused = [room for room in report.rooms if not room.fits]
+        yield from _refused(
+            refused, "beside what gets room" if len(refused) < len(report.rooms) else ""
+        )
         yield from _notes(report)
 
 
@@ -136,10 +139,10 @@ def _after(room: Room) -> str:
     return f"steps {numbers[0]} to {numbers[-1]}"
 
 
-def _refused(rooms: Sequence[Room]) -> Iterator[RenderableType]:
+def _refused(rooms: Sequence[Room], note: str) -> Iterator[RenderableType]:
     if not rooms:
         return
-    yield section("what gets none", "")
+    yield section("what gets none", note)
     for room in rooms[:MOST_ROOMS]:
         yield prose((plain(room.name), "bold"), f": {plain(room.obstacle)}", indent=INDENT)
         if room.waits is not None:

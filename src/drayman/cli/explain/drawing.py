@@ -36,9 +36,15 @@ STYLES: Final = {
 }
 MOST_REMEDIES: Final = 8
 _IN_WRONG_PLACES: Final = frozenset(
-    {Reason.FRAGMENTED, Reason.GANG_SCATTERED, Reason.MISALIGNED, Reason.REQUESTS_COMPETE}
+    {
+        Reason.FRAGMENTED,
+        Reason.GANG_SCATTERED,
+        Reason.GANG_TOO_LARGE,
+        Reason.MISALIGNED,
+        Reason.REQUESTS_COMPETE,
+    }
 )
-"""Where moving other pods may help."""
+"""Where moving other pods may help. Of what is free on several nodes, a gang that is too large may get enough on one."""
 _AMONG: Final = {"matching": "device that would do otherwise", "all": "device"}
 MOST_OBSTACLES: Final = 6
 
@@ -235,7 +241,7 @@ def _remedies(explanation: Explanation, width: int) -> Iterator[RenderableType]:
 
 
 def _moves(explanation: Explanation, width: int) -> Iterator[RenderableType]:
-    """Where enough is free in the wrong places: the command that looks for pods to move. What is only planned was not read."""
+    """Where enough may be free in the wrong places: the command that looks for pods to move. What is only planned was not read."""
     kind = explanation.kind.lower()
     if (
         not explanation.evidence
@@ -246,7 +252,7 @@ def _moves(explanation: Explanation, width: int) -> Iterator[RenderableType]:
     command = (
         f"drayman defrag --for {kind}/{plain(explanation.name)} -n {plain(explanation.namespace)}"
     )
-    yield section("which pods to move", "so that it fits", *shell(command, INDENT, width))
+    yield section("which pods to move", "if that makes room", *shell(command, INDENT, width))
 
 
 def _remedy(number: int, remedy: Remedy, width: int) -> Iterator[RenderableType]:

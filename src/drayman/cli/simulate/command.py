@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Final
 
 import click
+from click.core import ParameterSource
 
 from drayman.cli import files
 from drayman.cli.output import console, format_option, print_data
@@ -111,8 +113,10 @@ def simulate(
 
     The allocator and the order of nodes of `best` are those of the scheduler; no cluster is needed, and none is touched.
     """
-    from drayman.questions.trace import Replaying, replay
+    from drayman.questions.trace import RECORDED, Replaying, replay
 
+    if arrivals == RECORDED:
+        _refuse_what_is_random()
     asked = Replaying(
         folder=folder,
         policies=tuple(dict.fromkeys(policies)) or _POLICIES,
@@ -123,12 +127,13 @@ def simulate(
         load=load,
         prices=load_prices(prices),
     )
-    with gauged("replaying") as gauge:
-        found = replay(asked, gauge.update)
-    if page is not None:
-        from drayman.cli.simulate.page import page_of
+    # A file that cannot be written is reported before the work, which may be long.
+    with nullcontext() if page is None else files.writing(page) as file:
+        with gauged("replaying") as gauge:
+            found = replay(asked, gauge.update)
+        if file is not None:
+            from drayman.cli.simulate.page import page_of
 
-        with files.writing(page) as file:
             file.write(page_of(found).encode())
     if output_format:
         from drayman.api import codec
@@ -138,3 +143,12 @@ def simulate(
     from drayman.cli.simulate.drawing import drawn
 
     drawn(found, console())
+
+
+def _refuse_what_is_random() -> None:
+    """Options that would have no effect. Raises UsageError."""
+    context = click.get_current_context()
+    for name in ("seeds", "first_seed", "load"):
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"{option} is about random arrivals, not those recorded.")

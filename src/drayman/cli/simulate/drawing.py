@@ -32,8 +32,6 @@ _COLUMNS = (
 
 def drawn(found: TraceReport, out: Console) -> None:
     """Print it."""
-    from rich.padding import Padding
-
     table = Table(_COLUMNS, [_row(each) for each in found.summaries])
     if out.is_terminal:
         out.print(table.text(out.width))
@@ -41,9 +39,11 @@ def drawn(found: TraceReport, out: Console) -> None:
         print_verbatim(table.plain())
     out.print()
     best = next((each for each in found.summaries if each.policy == "best"), found.summaries[0])
-    out.print(f"What is not allocated ({printable(best.policy)}, {printable(best.workload)}):")
+    when = " when the last task has come" if found.arrivals == RECORDED else ""
+    whose = f"{printable(best.policy)}, {printable(best.workload)}"
+    out.print(f"What is not allocated{when} ({whose}):")
     for line in _causes(best):
-        out.print(Padding(line, (0, 0, 0, 2)))
+        out.print(f"  {line}")
     out.print(_about(found), style="dim")
 
 
@@ -71,8 +71,8 @@ def _causes(summary: PolicySummary) -> Iterator[str]:
 def _about(found: TraceReport) -> str:
     size = f"{found.nodes:,} nodes, {found.gpus:,} GPUs"
     if found.arrivals == RECORDED:
-        return f"{size}; tasks as recorded, up to {found.load:.0%} of the GPUs at a time."
-    return f"{size}; random tasks that ask for {found.load:.0%} of the GPUs."
+        return f"{size}; tasks as recorded, up to {found.load * 100:.0f} % of the GPUs at a time."
+    return f"{size}; random tasks that ask for {found.load * 100:.0f} % of the GPUs."
 
 
 def percent(share: float | None) -> str:

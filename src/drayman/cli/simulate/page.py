@@ -78,7 +78,7 @@ def _workload(found: TraceReport, workload: str) -> Iterator[str]:
     if any(point.cost_per_hour is not None for each in replays for point in each.curve):
         yield plot("Cost of the nodes in use", lambda point: point.cost_per_hour, "per hour")
     if not is_recorded:
-        yield "<h3>What is not allocated in the end, by what keeps the mean task from it</h3>\n"
+        yield "<h3>What is not allocated when the last task has come, by what keeps the mean task from it</h3>\n"
         yield bars([_bar(each) for each in summaries], "% of all GPUs")
 
 

@@ -101,13 +101,14 @@ class _Recorded:
             self._waiting.setdefault(kind, deque()).append((order, name, times))
             self._queued += 1
             self._start(kind)
-            if number >= len(arrivals) * (len(points) + 1) // _POINTS:
+            if number + 1 >= len(arrivals) * (len(points) + 1) // _POINTS:
                 points.append(self._meter.point(self._now - begun, self._queued))
                 advance(number / len(arrivals))
+        lost = self._meter.lost()  # later, tasks only end
         while self._ends:
             self._run_until(self._ends[0][0])
         advance(1.0)
-        return self._report(begun, points)
+        return self._report(begun, points, lost)
 
     def _run_until(self, at: int) -> None:
         while self._ends and self._ends[0][0] <= at:
@@ -142,7 +143,7 @@ class _Recorded:
             heapq.heappush(self._ends, (self._now + times.runs_for, order, running))
         del self._waiting[kind]
 
-    def _report(self, begun: int, points: list[CurvePoint]) -> Replay:
+    def _report(self, begun: int, points: list[CurvePoint], lost: dict[str, float]) -> Replay:
         trace = self._trace
         duration = max(1, self._now - begun)
         waits = sorted(self._waits) or [0]
@@ -163,7 +164,7 @@ class _Recorded:
             tasks=len(trace.tasks),
             placed=len(self._waits),
             allocated=self._gpu_seconds / duration / trace.gpu_milli,
-            lost=self._meter.lost(),
+            lost=lost,
             aligned=_aligned(self._ground),
             nodes_in_use=self._most_nodes,
             cost=cost,

@@ -57,7 +57,7 @@ class Replay(ApiStruct, frozen=True):
     allocated: float
     """Of the GPUs: at the end; with recorded arrivals, the mean over time."""
     lost: dict[str, float]
-    """Of the GPUs, at the end: what is not allocated, by cause."""
+    """Of the GPUs, when the last task has come: what is not allocated, by cause."""
     aligned: float | None
     """Of tasks with several GPUs, those on as few NUMA nodes as can be; None where the trace does not say where GPUs are."""
     nodes_in_use: int
