@@ -17,7 +17,7 @@ from drayman.api.pods import priority_of
 from drayman.api.resource import ResourceClaim
 from drayman.placement.gangs.gang import Gang, GangKey
 from drayman.placement.gangs.importance import importance_of_running
-from drayman.placement.gangs.quorum import shortfall
+from drayman.placement.gangs.quorum import Sparing
 from drayman.placement.trial import Trial
 
 
@@ -133,16 +133,11 @@ def _split(
     has.update(each.part for each in members)
     last_first = list(reversed(members))
     last_first.sort(key=lambda each: (each.is_safe, not is_in_the_way(each)))
-    beyond: list[Occupant] = []
     if not gang.subgroups:
         beyond = last_first[: max(0, has.total() - gang.least)]
-        last_first = []
-    for each in last_first:
-        has[each.part] -= 1
-        if shortfall(gang, has) is None:
-            beyond.append(each)
-        else:
-            has[each.part] += 1
+    else:
+        sparing = Sparing(gang, has)
+        beyond = [each for each in last_first if sparing.spare(each.part)]
     spare = {each.uid for each in beyond}
     return [each for each in members if each.uid not in spare], beyond
 

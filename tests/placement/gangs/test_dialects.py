@@ -408,6 +408,20 @@ FLAWS: dict[str, tuple[tuple[Any, ...], Pod, str]] = {
         kai_pod("c"),
         "pod group ml/g, spec.subGroups[1].parent: subgroup a is below itself",
     ),
+    "too many subgroups": (
+        (subgroups(*({"name": f"s{n}"} for n in range(10_000))),),
+        kai_pod("s0"),
+        "pod group ml/g, spec.subGroups: 10000 subgroups, and there can be 256",
+    ),
+    "too many subgroups within each other": (
+        (
+            subgroups(
+                {"name": "s0"}, *({"name": f"s{n}", "parent": f"s{n - 1}"} for n in range(1, 256))
+            ),
+        ),
+        kai_pod("s255"),
+        "pod group ml/g, spec.subGroups[16].parent: is within 16 others, and there can be 15",
+    ),
     "a name twice": (
         (subgroups({"name": "a"}, {"name": "a"}),),
         kai_pod("a"),

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from drayman.placement.gangs.gang import Dialect, Gang, GangKey, Subgroup
-from drayman.placement.gangs.quorum import Shortfall, shortfall
+from drayman.placement.gangs.quorum import Shortfall, Sparing, shortfall
 
 KEY = GangKey(Dialect.KAI, "ml", "g")
 PLAIN = Gang(key=KEY, least=3)
@@ -59,3 +63,32 @@ def test_what_a_gang_lacks(case: str) -> None:
     """Members that do not exist, in the gang or the first part that lacks some."""
     gang, members, wanted = CASES[case]
     assert shortfall(gang, members) == wanted
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> Gang:
+    """A gang of any shape: parts within parts, quorums of pods or of parts, or wishes alone."""
+    names: list[str] = []
+    parts = []
+    for number in range(draw(st.integers(1, 6))):
+        name = f"s{number}"
+        least = draw(st.none() | st.integers(0, 2))
+        children = None if least is not None else draw(st.none() | st.integers(0, 2))
+        parts.append(Subgroup(name, draw(st.sampled_from(["", *names])), least, children))
+        names.append(name)
+    children = draw(st.none() | st.integers(0, 2))
+    return Gang(
+        key=KEY, least=draw(st.integers(0, 3)), least_children=children, subgroups=tuple(parts)
+    )
+
+
+@given(trees(), st.lists(st.sampled_from(["", *(f"s{n}" for n in range(6))]), max_size=14))
+def test_members_are_spared_as_long_as_nothing_is_short(gang: Gang, members: list[str]) -> None:
+    """The same members are spared as by looking at the whole gang without each of them."""
+    has = Counter(members)
+    sparing = Sparing(gang, has)
+    for each in members:
+        has[each] -= 1
+        can_go = shortfall(gang, has) is None
+        assert sparing.spare(each) is can_go
+        has[each] += not can_go

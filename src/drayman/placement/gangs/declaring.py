@@ -12,6 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from drayman.placement.gangs.gang import (
+    MOST_SUBGROUPS,
     NO_WISH,
     Flaw,
     FlawKind,
@@ -64,6 +65,9 @@ def _gang(key: GangKey, declared: list[Declaration], sources: Sources) -> Gang:
     by_name: dict[str, list[Declaration]] = {}
     for each in declared:
         by_name.setdefault(each.subgroup, []).append(each)
+    if len(by_name) > MOST_SUBGROUPS:
+        message = f"its pods are in {len(by_name)} sets, and there can be {MOST_SUBGROUPS}"
+        raise InvalidGangError("metadata.labels", message)
     for part in by_name.values():
         _agreeing(part, _OF_A_SUBGROUP, sources)
     own = by_name.pop("", [Declaration()])[0]

@@ -93,6 +93,12 @@ class Subgroup(Struct, frozen=True):
     """From the outermost to the innermost; each size is a multiple of the next."""
 
 
+MOST_SUBGROUPS: Final = 256
+"""How many parts a gang may have. Decisions take them apart again and again, so that more would keep everybody waiting."""
+DEEPEST: Final = 16
+"""How many parts may be one within the other."""
+
+
 class Gang(Struct, frozen=True, kw_only=True):
     """Pods that start together."""
 

@@ -25,6 +25,8 @@ from drayman.api.errors import DecodeError
 from drayman.api.times import parse_duration, seconds_of
 from drayman.placement.gangs.declaring import Declaration, combined
 from drayman.placement.gangs.gang import (
+    DEEPEST,
+    MOST_SUBGROUPS,
     NO_WISH,
     Dialect,
     Flaw,
@@ -111,6 +113,9 @@ def gang_of(key: GangKey, group: KaiPodGroup, topologies: Topologies) -> Gang:
 
 def _subgroups(spec: KaiPodGroupSpec, topologies: Topologies) -> tuple[Subgroup, ...]:
     """Parents before their children. Raises InvalidGangError."""
+    if len(spec.sub_groups) > MOST_SUBGROUPS:
+        message = f"{len(spec.sub_groups)} subgroups, and there can be {MOST_SUBGROUPS}"
+        raise InvalidGangError("spec.subGroups", message)
     by_name: dict[str, tuple[int, KaiSubGroup]] = {}
     for number, each in enumerate(spec.sub_groups):
         path = f"spec.subGroups[{number}]"
@@ -126,11 +131,16 @@ def _subgroups(spec: KaiPodGroupSpec, topologies: Topologies) -> tuple[Subgroup,
             raise InvalidGangError(path, f"there is no subgroup {each.parent}")
         below.setdefault(each.parent or "", []).append(name)
     found, upcoming = [], list(below.get("", ()))
+    depth = {"": 0}
     while upcoming:
         name = upcoming.pop(0)
         number, each = by_name[name]
         children = below.get(name, [])
         path = f"spec.subGroups[{number}]"
+        depth[name] = depth[each.parent or ""] + 1
+        if depth[name] > DEEPEST:
+            message = f"is within {depth[name] - 1} others, and there can be {DEEPEST - 1}"
+            raise InvalidGangError(f"{path}.parent", message)
         found.append(_subgroup(each, len(children), path, topologies))
         upcoming.extend(children)
     for name, (number, _) in by_name.items():
