@@ -96,6 +96,37 @@ def test_workloads_do_not_pass_annotations_on(kind: str) -> None:
     ]
 
 
+SIZES = {
+    "as many as there are": ("Deployment", {"replicas": 2}, []),
+    "more than there are": (
+        "Deployment",
+        {"replicas": 1},
+        ["but spec.replicas is 1: they would wait for ever"],
+    ),
+    "none wanted for now": ("ReplicaSet", {"replicas": 0}, []),
+    "one after the other": (
+        "StatefulSet",
+        {"replicas": 2, "serviceName": "w"},
+        ["but the set makes one after the other: set spec.podManagementPolicy to Parallel"],
+    ),
+    "at the same time": (
+        "StatefulSet",
+        {"replicas": 2, "serviceName": "w", "podManagementPolicy": "Parallel"},
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_gangs_that_never_come_together(name: str) -> None:
+    """Too few pods, or pods that wait for each other."""
+    kind, spec, expected = SIZES[name]
+    value = workload({}, template("Always", **{GANG: "2"}), selector={"matchLabels": {"app": "w"}})
+    value["spec"] |= spec
+    field = f"spec.template.metadata.annotations[{GANG}]: 2 pods start together, "
+    assert told("apps", kind, value) == [f"{field}{each}" for each in expected]
+
+
 def test_jobs() -> None:
     """Slips and values as with pods; what only pods have is told to belong there."""
     fine = {GANG: "2", "drayman.dev/min-runtime": "5m"}

@@ -76,6 +76,26 @@ def warnings_about_workload(new: Object, old: Object | None) -> list[str]:
     return [*_misplaced(annotations, "here")]
 
 
+def warnings_about_size(new: Object, old: Object | None) -> list[str]:
+    """A gang that is larger than the set of pods that it consists of, or whose pods are not made at the same time."""
+    spec = map_at(new, "spec")
+    if old is not None and map_at(old, "spec") == spec:
+        return []
+    least = map_at(spec, "template", "metadata", "annotations").get(own.LEAST, "")
+    if not (least.isascii() and least.isdecimal()):
+        return []
+    needed, field = int(least[:9]), f"{_TEMPLATE}[{own.LEAST}]: {least} pods start together"
+    replicas = at(spec, "replicas")
+    found = []
+    if type(replicas) is int and 0 < replicas < needed:
+        found.append(f"{field}, but spec.replicas is {replicas}: they would wait for ever")
+    if needed > 1 and at(spec, "podManagementPolicy") == "OrderedReady":
+        found.append(
+            f"{field}, but the set makes one after the other: set spec.podManagementPolicy to Parallel"
+        )
+    return found
+
+
 def _own(annotations: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name, text in annotations.items() if name.startswith(_DOMAIN)}
 

@@ -14,6 +14,7 @@ from drayman.apiserver.kinds.checks import label_selector, not_negative
 from drayman.apiserver.kinds.own_annotations import (
     warnings_about_job,
     warnings_about_pod,
+    warnings_about_size,
     warnings_about_workload,
 )
 from drayman.apiserver.kinds.pods.spec import check_template
@@ -75,7 +76,8 @@ def check_running_template(spec: Object, word: str) -> Errors:
 
 def template_warnings(new: Object, old: Object | None, _context: Context) -> list[str]:
     """What in the template is probably a mistake, where it is new, and what belongs there and is not."""
-    return [*warnings_about_workload(new, old), *_about_template(new, old)]
+    about_own = [*warnings_about_workload(new, old), *warnings_about_size(new, old)]
+    return [*about_own, *_about_template(new, old)]
 
 
 def job_warnings(new: Object, old: Object | None, _context: Context) -> list[str]:
