@@ -17,21 +17,20 @@ from drayman.api.times import timestamp_at
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.event_buffer import Reference
-from drayman.cluster.options import DeleteOptions, WriteOptions
+from drayman.cluster.options import WriteOptions
 from drayman.cluster.patches import (
     disruption_target,
-    pod_condition_patch,
     strategic_merge_patch,
 )
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import POD_GROUPS, PODS
 from drayman.cluster.together import Bundle, write_together
-from drayman.cluster.writes import DeleteWrite, Parts, PartsWrite, PatchWrite, Write
+from drayman.cluster.writes import Parts, PartsWrite, PatchWrite, Write
 from drayman.placement.gangs.book import GangBook
 from drayman.placement.gangs.gang import GangKey
 from drayman.placement.nominations import Nomination, Nominations
 from drayman.scheduler.preempting import Preempted
-from drayman.scheduler.writes import MANAGER
+from drayman.scheduler.writes import MANAGER, condition_write, deletion_write
 
 _log: Final = logging.getLogger(__name__)
 IN_PARALLEL: Final = 16
@@ -101,7 +100,8 @@ class Evictor:
         else:
             changed.extend(victims)
         bundles = [
-            self._eviction(each, _status_patch(each, condition), cause, failed) for each in changed
+            self._eviction(each, condition_write(each, condition), cause, failed)
+            for each in changed
         ]
         await self._write(bundles)
 
@@ -123,9 +123,6 @@ class Evictor:
     ) -> Bundle:
         """Writes why a victim goes, and deletes it. One that has changed meanwhile is tried another way where that is asked for."""
         metadata = victim.metadata
-        deletion = DeleteWrite(
-            PODS, metadata.name, metadata.namespace, DeleteOptions(uid=metadata.uid)
-        )
         is_leaving = metadata.deletion_timestamp is not None
 
         def refused(error: ClusterError) -> None:
@@ -149,7 +146,7 @@ class Evictor:
                 Reference.to(PODS, cause.pod),
             )
 
-        return Bundle([] if is_leaving else [explaining, deletion], refused, written)
+        return Bundle([] if is_leaving else [explaining, deletion_write(victim)], refused, written)
 
     def _marking(self, key: GangKey, cause: Nomination, now: float) -> list[Bundle]:
         """Says on a PodGroup of Kubernetes that it goes as one."""
@@ -178,12 +175,6 @@ def _because_of(cause: Nomination) -> str:
     else:
         name = f"pod group {cause.gang.name}"
     return f"default-scheduler: preempting to accommodate a higher priority {name}"
-
-
-def _status_patch(victim: Pod, condition: dict[str, Json]) -> Write:
-    metadata = victim.metadata
-    patch = pod_condition_patch(metadata.uid, condition)
-    return PatchWrite(PODS, metadata.name, patch, metadata.namespace, "status", _OPTIONS)
 
 
 def _whole_status(victim: Pod, condition: dict[str, Json]) -> Write:

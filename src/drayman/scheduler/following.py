@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any, Final
 
 from drayman.api.core import Pod
@@ -22,6 +22,8 @@ from drayman.placement.claim_book import ClaimKey
 from drayman.placement.claims import extended_for
 from drayman.placement.followed import FOLLOWED, Followed
 from drayman.placement.gangs.book import GroupObject, Member, key_of_group
+from drayman.placement.gangs.membership import STATING_GANGS
+from drayman.placement.min_runtime import MIN_RUNTIME
 from drayman.placement.nominations import Nominations
 from drayman.placement.runs.declaring import declared_by
 from drayman.placement.schedulers import awaits_scheduler, scheduler_of
@@ -122,8 +124,11 @@ class Follower:
             and old.metadata.annotations == new.metadata.annotations
         ):
             return  # only its status has changed
-        members = self._state.gangs.waiting(key_of_group(new))
+        key = key_of_group(new)
+        members = self._state.gangs.waiting(key)
         self._regroup([member.pod for member in members.values()])
+        if self._state.gangs.placed(key):
+            self._state.room_is_free()  # it may make way now, if it did not before
 
     def _topology(self, _: Notice[KaiTopology | KueueTopology]) -> None:
         for entry in self._queue.gangs():
@@ -134,6 +139,7 @@ class Follower:
         if old is not None and old.metadata.annotations == new.metadata.annotations:
             return
         self._regroup(self._state.gangs.pods_of_job(new.metadata.uid))
+        self._note_min_runtime(old, new)
 
     def _regroup(self, pods: Sequence[Pod]) -> None:
         """The gang of some pods has changed: it, or others, may now be decided about."""
@@ -187,6 +193,7 @@ class Follower:
         elif pod.spec.node_name or not self._is_ours(pod):
             self._drop(uid)
             self._state.set_pod(pod)
+            self._note_min_runtime(notice.old, pod)
         else:
             self._state.set_pod(pod)
             if uid not in self._present and self._turns is not None and _lacks_claims(pod):
@@ -206,6 +213,11 @@ class Follower:
         key = gangs.unit_of(pod)
         self._queue.add(pod, key, gangs.stated_priority(key))
         self._work()
+
+    def _note_min_runtime(self, old: Pod | Job | None, new: Pod | Job) -> None:
+        """If pods on nodes are left alone for another time than before, they may make way now."""
+        if old is not None and _says_otherwise(old, new, (MIN_RUNTIME,)):
+            self._state.room_is_free()
 
     def _is_ours(self, pod: Pod) -> bool:
         return awaits_scheduler(pod) and scheduler_of(pod) in self._names
@@ -278,6 +290,13 @@ def _matters(old: Pod, new: Pod) -> bool:
         or old.metadata.labels != new.metadata.labels
         or is_otherwise(old, new)
         or declared_by(old) != declared_by(new)
+        or _says_otherwise(old, new, STATING_GANGS)
         or old.status.resource_claim_statuses != new.status.resource_claim_statuses
         or old.status.nominated_node_name != new.status.nominated_node_name
     )
+
+
+def _says_otherwise(old: Pod | Job, new: Pod | Job, annotations: Collection[str]) -> bool:
+    """Whether one of these annotations has changed. Mostly no annotation has."""
+    before, after = old.metadata.annotations, new.metadata.annotations
+    return before != after and any(before.get(name) != after.get(name) for name in annotations)

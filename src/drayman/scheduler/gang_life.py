@@ -24,12 +24,10 @@ from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.event_buffer import Reference
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Handlers
-from drayman.cluster.options import DeleteOptions, WriteOptions
-from drayman.cluster.patches import disruption_target, pod_condition_patch
+from drayman.cluster.patches import disruption_target
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import JOBS, PODS, typed
 from drayman.cluster.together import Bundle, write_together
-from drayman.cluster.writes import DeleteWrite, PatchWrite
 from drayman.placement.gangs.book import (
     GROUP_KINDS,
     GangBook,
@@ -44,7 +42,7 @@ from drayman.placement.gangs.lateness import time_to_wait
 from drayman.placement.gangs.staleness import Fallen, fallen
 from drayman.placement.schedulers import scheduler_of
 from drayman.reasons.gangs import below_quorum, ended
-from drayman.scheduler.writes import MANAGER
+from drayman.scheduler.writes import condition_write, deletion_write
 
 _log: Final = logging.getLogger(__name__)
 
@@ -247,18 +245,7 @@ class GangLife:
         def written(_: Sequence[object]) -> None:
             self._recorder.record(Reference.to(PODS, pod), "Warning", "GangEnded", note, "Evicting")
 
-        patch = PatchWrite(
-            PODS,
-            metadata.name,
-            pod_condition_patch(metadata.uid, condition),
-            metadata.namespace,
-            subresource="status",
-            options=WriteOptions(field_manager=MANAGER),
-        )
-        delete = DeleteWrite(
-            PODS, metadata.name, metadata.namespace, options=DeleteOptions(uid=metadata.uid)
-        )
-        return Bundle([patch, delete], refused, written)
+        return Bundle([condition_write(pod, condition), deletion_write(pod)], refused, written)
 
     # Waiting for too long.
 

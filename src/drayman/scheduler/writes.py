@@ -1,4 +1,4 @@
-"""What a decision changes in the API."""
+"""What decisions change in the API: of claims, of pods that are placed, and of pods that have to go."""
 
 from __future__ import annotations
 
@@ -8,10 +8,20 @@ import msgspec
 
 from drayman.api import codec
 from drayman.api.alignment import ALIGNMENT
+from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim, ResourceClaimStatus
 from drayman.api.struct import Json
+from drayman.cluster.options import DeleteOptions, WriteOptions
+from drayman.cluster.patches import pod_condition_patch
 from drayman.cluster.resources import PODS, RESOURCE_CLAIMS
-from drayman.cluster.writes import BindWrite, CreateWrite, PartsWrite, Write
+from drayman.cluster.writes import (
+    BindWrite,
+    CreateWrite,
+    DeleteWrite,
+    PartsWrite,
+    PatchWrite,
+    Write,
+)
 from drayman.placement.decision.placements import Placement
 
 MANAGER: Final = "kube-scheduler"
@@ -45,6 +55,19 @@ def creation_writes(claim: ResourceClaim) -> list[Write]:
         status=ResourceClaimStatus(),
     )
     return [CreateWrite(RESOURCE_CLAIMS, bare), claim_write(bare, claim)]
+
+
+def condition_write(pod: Pod, condition: dict[str, Json]) -> Write:
+    """Sets a condition of a pod, whatever else has changed about it."""
+    metadata, options = pod.metadata, WriteOptions(field_manager=MANAGER)
+    patch = pod_condition_patch(metadata.uid, condition)
+    return PatchWrite(PODS, metadata.name, patch, metadata.namespace, "status", options)
+
+
+def deletion_write(pod: Pod) -> Write:
+    """Deletes a pod, and no other one of its name."""
+    metadata = pod.metadata
+    return DeleteWrite(PODS, metadata.name, metadata.namespace, DeleteOptions(uid=metadata.uid))
 
 
 def pod_writes(placement: Placement) -> list[Write]:

@@ -390,3 +390,66 @@ async def test_room_is_not_kept_for_ever_for_a_gang_that_cannot_start(
         clock.ahead_s = KEPT_S + 1
         await _cpu_pods(stage, "nudge", containers=[_most_of_a_node()])  # so that the clock is read
         await stage.bound("late", "later")
+
+
+@pytest.mark.parametrize("where", ["pod", "job"])
+async def test_who_is_no_longer_left_alone_goes_at_once(
+    alone: AbstractAsyncContextManager[Stage], where: str
+) -> None:
+    """Nothing else has to happen, and nobody waits for the time that was stated before."""
+    async with alone as stage:
+        await classes(stage)
+        await stage.node("a")
+        containers = [_most_of_a_node()]
+        stated = {"annotations": {"drayman.dev/min-runtime": "1000h"}}
+        template = {"spec": {"containers": containers, "restartPolicy": "Never"}}
+        job = {"metadata": {"name": "p"}, "spec": {"template": template}}
+        pod: JsonObject = {"metadata": {"name": "p"}, "spec": {"containers": containers}}
+        (job if where == "job" else pod)["metadata"] |= stated
+        await stage.create(JOB_VALUES, job)
+        made = await stage.client.get(JOBS, "p", NAMESPACE)
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "p", "controller": True}
+        pod["metadata"]["ownerReferences"] = [{**owner, "uid": made.metadata.uid}]
+        await stage.create(POD_VALUES, pod)
+        await stage.bound("p")
+        await _cpu_pods(stage, "x", containers=containers, priorityClassName="high")
+        await stage.refused("x", "not now")
+        await stays(lambda: asked(stage), lambda names: not names)
+        patch = merge_patch({"metadata": {"annotations": {"drayman.dev/min-runtime": None}}})
+        resource = JOB_VALUES if where == "job" else POD_VALUES
+        await stage.client.patch(resource, "p", patch, NAMESPACE)
+        assert await until_asked(stage) == ["p"]
+
+
+async def test_a_group_that_becomes_preemptible_makes_way(cluster: Cluster) -> None:
+    """Whoever waits for its room is tried again when the group says something else."""
+    async with cluster() as stage:
+        await prepare(stage, a=1)
+        spec = {"minMember": 1, "preemptibility": "non-preemptible"}
+        await stage.create(KAI_GROUPS, {"metadata": {"name": "kept"}, "spec": spec})
+        await start_stating(stage, {"pod-group-name": "kept"}, "p")
+        await stage.bound("p")
+        await start(stage, "x", priorityClassName="high")
+        await stage.refused("x", "DevicesInUse")
+        await stays(lambda: asked(stage), lambda names: not names)
+        patch = merge_patch({"spec": {"preemptibility": "preemptible"}})
+        await stage.client.patch(KAI_GROUPS, "kept", patch, NAMESPACE)
+        assert await until_asked(stage) == ["p"]
+
+
+@pytest.mark.parametrize(
+    "now", [{"drayman.dev/gang": "2"}, {"drayman.dev/gang-name": "h", "drayman.dev/gang": "2"}]
+)
+async def test_pods_that_say_something_else_about_their_gang_are_tried_again(
+    cluster: Cluster, now: dict[str, str]
+) -> None:
+    """Also where they are in another gang by that."""
+    async with cluster() as stage:
+        await prepare(stage, a=2)
+        stated = {"drayman.dev/gang": "3", "drayman.dev/gang-name": "g"}
+        await start_stating(stage, stated, "p", "q")
+        await stage.refused("p", "GangIncomplete")
+        for name in ("p", "q"):
+            patch = merge_patch({"metadata": {"annotations": now}})
+            await stage.client.patch(POD_VALUES, name, patch, NAMESPACE)
+        await stage.bound("p", "q")

@@ -171,7 +171,7 @@ class Clearing:
         steps = sorted(set(levels.values()))
         counts = Counts(present.parties, self._homes(), lambda gone: self._amounts(present, gone))
         while steps:
-            at, homes = counts.first_enough(steps, levels)
+            at, homes = yield from self._pausing(counts.first_enough(steps, levels))
             if not homes:
                 return None
             yield from self._break_if_due()
@@ -354,6 +354,16 @@ class Clearing:
         if self._is_due():
             self._has_paused = True
             yield
+
+    def _pausing(self, search: Generator[None, None, T]) -> Generator[None, None, T]:
+        """Takes breaks in a search where it can be interrupted and they are due."""
+        while True:
+            try:
+                next(search)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            yield from self._break_if_due()
 
     def _noting(self, search: Generator[None, None, T]) -> Generator[None, None, T]:
         while True:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
 from drayman.placement.domains.rooms import Amounts
 from drayman.placement.parties import Party
@@ -33,16 +33,21 @@ class Counts:
 
     def first_enough(
         self, steps: Sequence[Level], levels: Mapping[int, Level]
-    ) -> tuple[int, list[tuple[str, ...]]]:
-        """The first of the steps with which some places hold the gang, by counting, and those places."""
+    ) -> Generator[None, None, tuple[int, list[tuple[str, ...]]]]:
+        """The first of the steps with which some places hold the gang, by counting, and those places.
+
+        Each count is of the whole cluster: yields between two of them, where a break may be taken.
+        """
         counted = self._amounts(())
         if counted is None:
             return 0, []
         self._now, self._need = counted
         low, high = 0, len(steps) - 1
+        yield
         homes = self._enough(steps[high], levels)
         found = high
         while homes and low < high:
+            yield
             middle = (low + high) // 2
             enough = self._enough(steps[middle], levels)
             if enough:
@@ -50,6 +55,7 @@ class Counts:
             else:
                 low = middle + 1
         if homes:
+            yield
             self._enough(steps[found], levels)
         return found, homes
 
