@@ -141,6 +141,17 @@ def test_jobs() -> None:
     assert len(said) == 3
 
 
+def test_a_job_and_its_template_state_things_together() -> None:
+    """A mistake is told where it is; what one of them lacks may be stated by the other."""
+    size, level = "drayman.dev/slice-size", "drayman.dev/slice-level"
+    together = workload({GANG: "2", size: "2"}, template(**{level: "a/rack"}), parallelism=2)
+    assert told("batch", "Job", together) == []
+    (said,) = told("batch", "Job", workload({GANG: "1"}, template(**{size: "some", level: "a/b"})))
+    assert said.startswith(f"spec.template.metadata.annotations[{size}]: 'some'")
+    (said,) = told("batch", "Job", workload({GANG: "1", size: "2"}, template()))
+    assert said.startswith(f"metadata.annotations[{level}]: is required")
+
+
 def test_a_job_with_fewer_pods_than_its_gang() -> None:
     """They would wait for ever for pods that are not made."""
     (said,) = told("batch", "Job", workload({GANG: "3"}, template(), parallelism=2))
