@@ -106,3 +106,25 @@ def test_a_job_whose_pods_all_run_runs() -> None:
     town = Town().node("n0", 1).holds("job-0", "n0", "d0", metadata={"ownerReferences": [OWNER]})
     found = job_in(town)
     assert (found.headline.reason.value, len(found.parts)) == ("Runs", 1)
+
+
+COUNTS = {
+    "all are there": ({"parallelism": 1, "completions": 1}, 0, ""),
+    "two are missing": ({"parallelism": 3, "completions": 5}, 0, " 2 more pods are still to be created."),
+    "the last one": ({"parallelism": 3, "completions": 3}, 2, ""),
+    "a work queue that ends": ({"parallelism": 3}, 1, ""),
+    "retries by index": (
+        {"parallelism": 3, "completions": 3, "backoffLimitPerIndex": 1, "completionMode": "Indexed"},
+        0,
+        "",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_pods_that_a_job_has_yet_to_make(name: str) -> None:
+    """After a failure or a preemption it waits before it makes another one."""
+    spec, succeeded, more = COUNTS[name]
+    town = Town().node("n0", 1).holds("job-0", "n0", "d0", metadata={"ownerReferences": [OWNER]})
+    found = job_in(town, spec=spec, status={"succeeded": succeeded})
+    assert found.headline.sentence == f"The job's only pod has its node.{more}"

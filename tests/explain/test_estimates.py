@@ -113,7 +113,7 @@ def test_no_estimate_without_run_times() -> None:
     assert estimate is not None
     assert (estimate.start, estimate.unknown) == ("", 1)
     assert estimate.sentence == (
-        "No start can be estimated: it is not known how long 1 pod on nodes runs."
+        "No start can be estimated: it is not known how long 1 pod on nodes runs (drayman.dev/runtime says it)."
     )
     silent = town(running("x", "a"), running("y", "b"), pods=members)
     assert explained(silent, "g-0").estimate is None

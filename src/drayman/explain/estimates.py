@@ -38,6 +38,7 @@ from drayman.placement.reservations.making import (
 )
 from drayman.placement.reservations.reservation import Reservation
 from drayman.placement.runs.book import Departure
+from drayman.placement.runs.declaring import RUNTIME
 from drayman.placement.victims import completed
 from drayman.placement.world import World
 from drayman.reasons.reason import Headline
@@ -217,10 +218,11 @@ def _estimate(
         why = "it does not fit after the end of all pods on nodes either"
         if unknown:
             runs = "runs" if unknown == 1 else "run"
-            why = f"it is not known how long {counted(unknown, 'pod')} on nodes {runs}"
+            why = f"it is not known how long {counted(unknown, 'pod')} on nodes {runs} ({RUNTIME} says it)"
         elif endless:
             why = (
                 f"it is not known how long {and_list(endless)} will run, for which room is reserved"
+                f" ({RUNTIME} says it)"
             )
         return Estimate(sentence=f"No start can be estimated: {why}.", unknown=unknown)
     rests_on = reservation.rests_on

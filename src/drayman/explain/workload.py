@@ -20,7 +20,7 @@ from drayman.placement.world import World
 from drayman.reasons.lost import IN_TROUBLE
 from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.wording import counted
-from drayman.workloads.jobs.census import end_of, is_ours
+from drayman.workloads.jobs.census import end_of, is_ours, wanted_at_once
 from drayman.workloads.makers import Maker, maker_of
 
 _ENDED: Final = {"Complete": "is complete", "Failed": "has failed"}
@@ -56,6 +56,7 @@ def explain_job(world: World, job: Job) -> Explanation:
     if own is not None:
         return explained(world, whole.kind, whole.metadata, own)
     pods = pods_of(world, job.metadata)
+    whole = msgspec.structs.replace(whole, wanted=_wanted_by_job(world, job))
     if not pods:
         return explained(
             world, whole.kind, whole.metadata, Headline.of(Reason.NO_PODS, why_no_pods(job))
@@ -74,6 +75,17 @@ def explain_workload(world: World, workload: Replicated) -> Explanation:
     if not pods:
         return explained(world, whole.kind, whole.metadata, state_without_pods(workload))
     return explain_pods(world, whole, pods)
+
+
+def _wanted_by_job(world: World, job: Job) -> int | None:
+    """How many pods it is to have now. Where each index has its own retries, some may be given up: then there is no telling."""
+    if job.spec.backoff_limit_per_index is not None:
+        return None
+    done = sum(
+        pod.status.phase == "Succeeded" and _controller_uid(pod) == job.metadata.uid
+        for pod in world.objects.pods
+    )
+    return wanted_at_once(job, max(done, job.status.succeeded))
 
 
 def state_of_job(job: Job) -> Headline | None:

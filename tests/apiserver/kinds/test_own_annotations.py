@@ -96,6 +96,37 @@ def test_workloads_do_not_pass_annotations_on(kind: str) -> None:
     ]
 
 
+SIZES = {
+    "as many as there are": ("Deployment", {"replicas": 2}, []),
+    "more than there are": (
+        "Deployment",
+        {"replicas": 1},
+        ["but spec.replicas is 1: they would wait for ever"],
+    ),
+    "none wanted for now": ("ReplicaSet", {"replicas": 0}, []),
+    "one after the other": (
+        "StatefulSet",
+        {"replicas": 2, "serviceName": "w"},
+        ["but the set makes one after the other: set spec.podManagementPolicy to Parallel"],
+    ),
+    "at the same time": (
+        "StatefulSet",
+        {"replicas": 2, "serviceName": "w", "podManagementPolicy": "Parallel"},
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_gangs_that_never_come_together(name: str) -> None:
+    """Too few pods, or pods that wait for each other."""
+    kind, spec, expected = SIZES[name]
+    value = workload({}, template("Always", **{GANG: "2"}), selector={"matchLabels": {"app": "w"}})
+    value["spec"] |= spec
+    field = f"spec.template.metadata.annotations[{GANG}]: 2 pods start together, "
+    assert told("apps", kind, value) == [f"{field}{each}" for each in expected]
+
+
 def test_jobs() -> None:
     """Slips and values as with pods; what only pods have is told to belong there."""
     fine = {GANG: "2", "drayman.dev/min-runtime": "5m"}
@@ -108,6 +139,17 @@ def test_jobs() -> None:
     )
     assert "'soon' is not a duration" in said[2]
     assert len(said) == 3
+
+
+def test_a_job_and_its_template_state_things_together() -> None:
+    """A mistake is told where it is; what one of them lacks may be stated by the other."""
+    size, level = "drayman.dev/slice-size", "drayman.dev/slice-level"
+    together = workload({GANG: "2", size: "2"}, template(**{level: "a/rack"}), parallelism=2)
+    assert told("batch", "Job", together) == []
+    (said,) = told("batch", "Job", workload({GANG: "1"}, template(**{size: "some", level: "a/b"})))
+    assert said.startswith(f"spec.template.metadata.annotations[{size}]: 'some'")
+    (said,) = told("batch", "Job", workload({GANG: "1", size: "2"}, template()))
+    assert said.startswith(f"metadata.annotations[{level}]: is required")
 
 
 def test_a_job_with_fewer_pods_than_its_gang() -> None:

@@ -28,11 +28,14 @@ OF_JOBS: Final = own.STATED | {min_runtime.MIN_RUNTIME, declaring.RUNTIME}
 """What counts for the pods of a Job when the Job has it."""
 OF_PODS: Final = OF_JOBS | _LABELS | {ALIGN, RUN_FOR, EXIT_CODE, READY_AFTER}
 _KNOWN: Final = dict.fromkeys(sorted(OF_PODS), 1)
+_NOTHING: Final[Mapping[str, str]] = {}
 _TEMPLATE: Final = "spec.template.metadata.annotations"
 
 
-def warnings_about_pod(metadata: Object, path: str = "metadata") -> list[str]:
-    """About the metadata of a pod, or of the template of pods."""
+def warnings_about_pod(
+    metadata: Object, path: str = "metadata", of_job: Mapping[str, str] = _NOTHING
+) -> list[str]:
+    """About the metadata of a pod, or of the template of pods. What a Job states counts for its pods as well."""
     annotations = _own(map_at(metadata, "annotations"))
     labels = _own(map_at(metadata, "labels"))
     if not annotations and not labels:
@@ -44,7 +47,7 @@ def warnings_about_pod(metadata: Object, path: str = "metadata") -> list[str]:
         if name in OF_PODS - _LABELS
     )
     prefix = path.removesuffix("metadata")
-    return [*found, *(f"{prefix}{text}" for text in _misstated(annotations))]
+    return [*found, *(f"{prefix}{text}" for text in _misstated(annotations, of_job))]
 
 
 def warnings_about_job(new: Object, old: Object | None) -> list[str]:
@@ -58,7 +61,8 @@ def warnings_about_job(new: Object, old: Object | None) -> list[str]:
         return []
     found = [*_unknown(annotations, "metadata.annotations")]
     found += _misplaced({name: "" for name in annotations if name not in OF_JOBS}, "on a Job")
-    found += _misstated(annotations)
+    template = map_at(new, "spec", "template", "metadata", "annotations")
+    found += _misstated(annotations, template) if annotations else ()
     least = annotations.get(own.LEAST, "")
     if type(parallel) is int and least.isdecimal() and 0 < parallel < int(least[:9]):
         found.append(
@@ -74,6 +78,26 @@ def warnings_about_workload(new: Object, old: Object | None) -> list[str]:
     if old is not None and annotations == _own(map_at(old, "metadata", "annotations")):
         return []
     return [*_misplaced(annotations, "here")]
+
+
+def warnings_about_size(new: Object, old: Object | None) -> list[str]:
+    """A gang that is larger than the set of pods that it consists of, or whose pods are not made at the same time."""
+    spec = map_at(new, "spec")
+    if old is not None and map_at(old, "spec") == spec:
+        return []
+    least = map_at(spec, "template", "metadata", "annotations").get(own.LEAST, "")
+    if not (least.isascii() and least.isdecimal()):
+        return []
+    needed, field = int(least[:9]), f"{_TEMPLATE}[{own.LEAST}]: {least} pods start together"
+    replicas = at(spec, "replicas")
+    found = []
+    if type(replicas) is int and 0 < replicas < needed:
+        found.append(f"{field}, but spec.replicas is {replicas}: they would wait for ever")
+    if needed > 1 and at(spec, "podManagementPolicy") == "OrderedReady":
+        found.append(
+            f"{field}, but the set makes one after the other: set spec.podManagementPolicy to Parallel"
+        )
+    return found
 
 
 def _own(annotations: Mapping[str, str]) -> dict[str, str]:
@@ -94,10 +118,13 @@ def _misplaced(annotations: Mapping[str, str], where: str) -> Iterator[str]:
             yield f"metadata.annotations[{name}]: has no effect {where}; put it into {_TEMPLATE}"
 
 
-def _misstated(annotations: Mapping[str, str]) -> Iterator[str]:
+def _misstated(annotations: Mapping[str, str], beside: Mapping[str, str]) -> Iterator[str]:
+    """What makes no sense, together with what is stated beside it, whose own mistakes are not told here."""
     try:
-        own.declared_by(Statements("", annotations))
+        own.declared_by(Statements("", annotations, "", beside))
     except InvalidGangError as error:
-        yield f"{error.field}: {error.message}"
+        name = error.field.partition("[")[2].rstrip("]")
+        if name in annotations or name not in beside:
+            yield f"{error.field}: {error.message}"
     yield from min_runtime.misstated(annotations)
     yield from declaring.misstated(annotations)

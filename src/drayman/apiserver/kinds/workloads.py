@@ -14,6 +14,7 @@ from drayman.apiserver.kinds.checks import label_selector, not_negative
 from drayman.apiserver.kinds.own_annotations import (
     warnings_about_job,
     warnings_about_pod,
+    warnings_about_size,
     warnings_about_workload,
 )
 from drayman.apiserver.kinds.pods.spec import check_template
@@ -75,20 +76,24 @@ def check_running_template(spec: Object, word: str) -> Errors:
 
 def template_warnings(new: Object, old: Object | None, _context: Context) -> list[str]:
     """What in the template is probably a mistake, where it is new, and what belongs there and is not."""
-    return [*warnings_about_workload(new, old), *_about_template(new, old)]
+    about_own = [*warnings_about_workload(new, old), *warnings_about_size(new, old)]
+    return [*about_own, *_about_template(new, old)]
 
 
 def job_warnings(new: Object, old: Object | None, _context: Context) -> list[str]:
     """The same for Jobs, whose own annotations count for their pods."""
-    return [*warnings_about_job(new, old), *_about_template(new, old), *_about_name(new, old)]
+    stated = map_at(new, "metadata", "annotations")
+    about_template = _about_template(new, old, stated)
+    return [*warnings_about_job(new, old), *about_template, *_about_name(new, old)]
 
 
-def _about_template(new: Object, old: Object | None) -> list[str]:
+def _about_template(new: Object, old: Object | None, of_job: Object | None = None) -> list[str]:
     template = map_at(new, "spec", "template")
     before = {} if old is None else map_at(old, "spec", "template")
     found: list[str] = []
     if old is None or at(before, "metadata") != at(template, "metadata"):
-        found += warnings_about_pod(map_at(template, "metadata"), f"{_TEMPLATE}.metadata")
+        metadata = map_at(template, "metadata")
+        found += warnings_about_pod(metadata, f"{_TEMPLATE}.metadata", of_job or {})
     if old is None or at(before, "spec") != at(template, "spec"):
         found += pod_warnings(map_at(template, "spec"), f"{_TEMPLATE}.spec")
     return found

@@ -29,6 +29,14 @@ from drayman.workloads.pod_state import finished_at
 _OURS: Final = (None, "kubernetes.io/job-controller")
 
 
+def wanted_at_once(job: Job, succeeded: int) -> int | None:
+    """How many pods a job is to have at the same time; None for one that begins no more, and lets the others finish."""
+    spec = job.spec
+    if spec.completions is None:
+        return None if succeeded else spec.parallelism
+    return max(0, min(spec.completions - succeeded, spec.parallelism))
+
+
 def is_ours(job: Job) -> bool:
     """Whether the job controller is to run a job. Others are left to the controller they name."""
     return job.spec.managed_by in _OURS

@@ -14,7 +14,7 @@ from drayman.api.core import Pod
 from drayman.api.jobs import Job, SuccessRule
 from drayman.api.pods import is_terminating
 from drayman.api.times import seconds_of
-from drayman.workloads.jobs.census import Census
+from drayman.workloads.jobs.census import Census, wanted_at_once
 from drayman.workloads.jobs.failures import (
     BackoffTimes,
     FailureRow,
@@ -170,11 +170,8 @@ def _manage(
 
 
 def _wanted_active(census: Census) -> int:
-    spec = census.job.spec
-    if spec.completions is None:
-        # Once one has succeeded the others are left to finish, and no more are begun.
-        return len(census.active) if census.succeeded else spec.parallelism
-    return max(0, min(spec.completions - census.succeeded, spec.parallelism))
+    wanted = wanted_at_once(census.job, census.succeeded)
+    return len(census.active) if wanted is None else wanted
 
 
 def _surplus(census: Census, at_least: int, now: float) -> list[Pod]:
