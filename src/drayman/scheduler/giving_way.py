@@ -9,7 +9,7 @@ from drayman.allocator import Policy
 from drayman.api.core import Pod
 from drayman.cluster.informers import Handlers
 from drayman.cluster.resources import DISRUPTION_BUDGETS
-from drayman.placement.decision.outcomes import NoNode
+from drayman.placement.decision.outcomes import Lacking, NoNode
 from drayman.placement.joint.gangs import GangDecider
 from drayman.placement.nominations import Nominations
 from drayman.placement.placing import Placer
@@ -25,7 +25,7 @@ from drayman.scheduler.protection import Budgets
 from drayman.scheduler.queue import Queue, QueuedUnit
 
 KEPT_S: Final = 60.0
-"""For how long room is kept for a gang that lacks members. What makes pods replaces those that are deleted within moments."""
+"""For how long room is kept for a unit that lacks members or claims. What makes them replaces those that are deleted within moments."""
 
 
 class Listener(Protocol):
@@ -86,7 +86,7 @@ class GivingWay:
         """Look for victims. Returns what is left to be done, if that takes long."""
         entry, why, now = refused.entry, refused.why, self._wall_clock()
         room = self._making_room
-        if refused.cannot_start:
+        if refused.cannot_start or isinstance(why, Lacking):
             self._keep_for_a_while(entry)
             return None
         entry.lacks_since = None
@@ -103,17 +103,22 @@ class GivingWay:
         return room.begin(entry, search)
 
     def _keep_for_a_while(self, entry: QueuedUnit) -> None:
-        """Room that is made for a gang is of no use to it while it lacks members. They may be replaced, but that has to happen soon."""
-        if entry.gang is None or self._nominations.of_gang(entry.gang) is None:
+        """Room that is made for a unit is of no use to it while it lacks members or claims. They may come, but that has to be soon."""
+        kept, now = self._nominations, self._clock()
+        promised = kept.get(entry.key) if entry.gang is None else kept.of_gang(entry.gang)
+        if promised is None or promised.is_asked_for:
             entry.lacks_since = None
             return
-        now = self._clock()
         entry.lacks_since = now if entry.lacks_since is None else entry.lacks_since
         if now - entry.lacks_since < KEPT_S:
             self._queue.wake_at(entry, entry.lacks_since + KEPT_S)
             return
         entry.lacks_since = None
-        before = self._nominations.withdraw_gang(entry.gang)
+        before: tuple[Pod, ...] = (entry.pod,)
+        if entry.gang is None:
+            kept.withdraw(entry.key)
+        else:
+            before = kept.withdraw_gang(entry.gang)
         self._listener.preempted(Preempted(before), self._wall_clock())
 
     def _decided(self, entry: QueuedUnit, decision: Preempted | None) -> None:

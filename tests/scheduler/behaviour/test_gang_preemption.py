@@ -14,7 +14,7 @@ from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import EVENTS, JOBS, POD_GROUPS, JsonObject, generic
 from drayman.scheduler.giving_way import KEPT_S
 from scheduler.behaviour.conftest import Cluster
-from scheduler.behaviour.stage import POD_VALUES, Stage, from_template
+from scheduler.behaviour.stage import CLAIM_VALUES, POD_VALUES, Stage, from_template, wants
 from scheduler.behaviour.test_preemption import (
     Clock,
     alive,
@@ -453,3 +453,27 @@ async def test_pods_that_say_something_else_about_their_gang_are_tried_again(
             patch = merge_patch({"metadata": {"annotations": now}})
             await stage.client.patch(POD_VALUES, name, patch, NAMESPACE)
         await stage.bound("p", "q")
+
+
+async def test_room_is_not_kept_for_ever_for_a_pod_whose_claim_is_gone(
+    alone: AbstractAsyncContextManager[Stage], clock: Clock
+) -> None:
+    """The claim may be made again, but that has to happen soon."""
+    async with alone as stage:
+        await classes(stage)
+        await stage.node("a", "gpu-0")
+        fields = {"containers": [_most_of_a_node()], "terminationGracePeriodSeconds": 30}
+        await _cpu_pods(stage, "p", **fields)
+        await stage.bound("p")
+        await stage.make_claim("c", wants())
+        claims = [{"name": "c", "resourceClaimName": "c"}]
+        await _cpu_pods(stage, "x", resourceClaims=claims, priorityClassName="high", **fields)
+        await until_asked(stage)
+        await stage.delete(CLAIM_VALUES, "c")
+        await stage.refused("x", "Claim")
+        await let_go(stage, "p")
+        await _cpu_pods(stage, "late", **fields)
+        await stage.refused("late", "NodesFull")
+        clock.ahead_s = KEPT_S + 1
+        await _cpu_pods(stage, "nudge", **fields)  # so that the clock is read
+        await stage.bound("late")
