@@ -17,6 +17,7 @@ from drayman.inventory.features import Features
 from drayman.placement.demand import Demand, Demands
 from drayman.placement.nodes import NodeState
 from drayman.placement.parties import Occupant, Party
+from drayman.placement.pauses import completed
 from drayman.placement.placing import Found, Placer
 from drayman.placement.preemption import (
     Changed,
@@ -26,7 +27,6 @@ from drayman.placement.preemption import (
     VictimSearch,
 )
 from drayman.placement.state import ClusterState
-from drayman.placement.victims import completed
 from oracle.build import device_class, piece
 from oracle.observed import seen_in
 

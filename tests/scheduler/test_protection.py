@@ -10,7 +10,7 @@ from drayman.api.codec import convert
 from drayman.api.core import Pod
 from drayman.api.workloads import PodDisruptionBudget
 from drayman.cluster.cache import Cache
-from drayman.placement.victims import completed
+from drayman.placement.pauses import completed
 from drayman.scheduler.protection import Budgets
 
 INVALID = {"matchExpressions": [{"key": "app", "operator": "Between"}]}

@@ -26,6 +26,7 @@ from drayman.placement.gangs.gang import GangKey
 from drayman.placement.gangs.importance import importance_of_waiting
 from drayman.placement.joint.gangs import GangDecider, NoRoom, Starting
 from drayman.placement.joint.seating import Seat, Seats, taken_as_it_is
+from drayman.placement.pauses import completed
 from drayman.placement.reservations.making import (
     MOST_RESERVATIONS,
     Beside,
@@ -39,7 +40,6 @@ from drayman.placement.reservations.making import (
 from drayman.placement.reservations.reservation import Reservation
 from drayman.placement.runs.book import Departure
 from drayman.placement.runs.declaring import RUNTIME
-from drayman.placement.victims import completed
 from drayman.placement.world import World
 from drayman.reasons.reason import Headline
 from drayman.reasons.reserved import estimated_start, room_reserved

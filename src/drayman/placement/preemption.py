@@ -14,7 +14,7 @@ The search takes breaks where they are due, and the cluster may change meanwhile
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Sequence
-from typing import Final, TypeVar
+from typing import Final
 
 from msgspec import Struct
 
@@ -23,12 +23,12 @@ from drayman.api.resource import ResourceClaim
 from drayman.placement.gangs.gang import GangKey
 from drayman.placement.nodes import NodeState
 from drayman.placement.parties import Party, gangs_of, in_order_of_return
+from drayman.placement.pauses import Pauses, completed, never
 from drayman.placement.placing import Found
 from drayman.placement.state import ClusterState
-from drayman.placement.victims import RoomSearch, Way, completed, find_way, never
+from drayman.placement.victims import RoomSearch, Way, find_way
 
 Fits = Callable[[NodeState], Found | None]
-T = TypeVar("T")
 _LOWEST: Final = -(2**31)
 _MOST_NODES: Final = 100
 """After victims have been found on this many nodes, no more are looked at, as in Kubernetes."""
@@ -110,7 +110,7 @@ class Preemption:
         self._parties = parties
         self._violating = violating
         self._is_due = is_due
-        self._has_paused = False
+        self._pauses = Pauses(is_due)
 
     def victims(
         self,
@@ -123,20 +123,10 @@ class Preemption:
 
         `unused` are claims that are about to give back their devices because no pod uses them any more.
         """
-        found = yield from self._noting_breaks(self._cheapest(priority, nodes, fits, unused))
-        if found is None or not self._has_paused:
+        found = yield from self._pauses.noting(self._cheapest(priority, nodes, fits, unused))
+        if found is None or not self._pauses.any:
             return found
         return self._once_more(found, priority, fits, unused)
-
-    def _noting_breaks(self, search: Generator[None, None, T]) -> Generator[None, None, T]:
-        while True:
-            try:
-                next(search)
-            except StopIteration as end:
-                result: T = end.value
-                return result
-            self._has_paused = True
-            yield
 
     def _cheapest(
         self,
@@ -148,14 +138,14 @@ class Preemption:
         crowds = []
         for node in sorted(nodes, key=lambda node: node.facts.name):
             crowds.append(_Crowd.of(node, self._parties(node.facts.name), priority))
-            yield from self._break_if_due()
+            yield from self._pauses.if_due()
         for crowd in crowds:
             if crowd.leaving or unused:
                 search = RoomSearch[Party](crowd.node, leaving=crowd.leaving)
                 way = yield from find_way(self._state, search, fits, unused, self._is_due)
                 if way is not None:
                     return (yield from self._victims(way))
-                yield from self._break_if_due()
+                yield from self._pauses.if_due()
         least = yield from self._least_cost(crowds)
         possible: list[Victims] = []
         for crowd in crowds:
@@ -163,7 +153,7 @@ class Preemption:
                 continue
             asking = yield from self._asking(crowd)
             way = yield from find_way(self._state, asking, fits, unused, self._is_due)
-            yield from self._break_if_due()
+            yield from self._pauses.if_due()
             if way is None:
                 continue
             victims = yield from self._victims(way)
@@ -190,10 +180,6 @@ class Preemption:
         leaving = _pods(crowd.leaving)
         return Victims(found.node, victims, found.violations, way.found, leaving, way.freed)
 
-    def _break_if_due(self) -> Generator[None, None, None]:
-        if self._is_due():
-            yield
-
     def _least_cost(
         self, crowds: Sequence[_Crowd]
     ) -> Generator[None, None, tuple[int, int, int, int]]:
@@ -205,7 +191,7 @@ class Preemption:
             if not (yield from self._violating((pod,))):
                 violations = 0
                 break
-            yield from self._break_if_due()
+            yield from self._pauses.if_due()
         return violations, lowest, lowest - _LOWEST, 1
 
     def _asking(self, crowd: _Crowd) -> Generator[None, None, RoomSearch[Party]]:

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from drayman.api.resource import ResourceClaim
 from drayman.placement.nodes import NodeState
+from drayman.placement.pauses import completed, never
 from drayman.placement.state import ClusterState
 from drayman.placement.trial import Trial
 
@@ -32,22 +33,6 @@ class Evictable(Protocol):
 
 P = TypeVar("P", bound=Evictable)
 F = TypeVar("F")
-R = TypeVar("R")
-
-
-def never() -> bool:
-    """No break is due, however long it takes."""
-    return False
-
-
-def completed(search: Generator[None, None, R]) -> R:
-    """The result of a search that takes no breaks."""
-    while True:
-        try:
-            next(search)
-        except StopIteration as end:
-            result: R = end.value
-            return result
 
 
 class RoomSearch(Struct, Generic[P], frozen=True):

@@ -22,12 +22,12 @@ from drayman.placement.fit import Verdict
 from drayman.placement.gangs.gang import GangKey
 from drayman.placement.nodes import NodeState
 from drayman.placement.nominations import Nomination, Nominations
+from drayman.placement.pauses import never
 from drayman.placement.placing import Found, NotFound, Placer
 from drayman.placement.preemption import Changed, Preemption, VictimSearch
 from drayman.placement.refusing import DevicesVerdict
 from drayman.placement.reservations.reservation import Reservation, count_in
 from drayman.placement.state import ClusterState
-from drayman.placement.victims import never
 from drayman.scheduler.occupants import Occupants
 from drayman.scheduler.protection import Budgets
 

@@ -18,7 +18,7 @@ from drayman.api.meta import LabelSelector
 from drayman.api.workloads import PodDisruptionBudget
 from drayman.bounded import Bounded
 from drayman.cluster.cache import Cache
-from drayman.placement.victims import never
+from drayman.placement.pauses import never
 from drayman.workloads.disruption import coverage
 
 _BY_NAMESPACE: Final = "namespace"

@@ -26,8 +26,8 @@ from drayman.placement.gangs.gang import Gang
 from drayman.placement.joint.clearing import Cleared, Clearing, ClearingSearch, Present
 from drayman.placement.joint.gangs import GangDecider, NoRoom, Starting
 from drayman.placement.parties import Occupant, Party, parties_of
+from drayman.placement.pauses import completed
 from drayman.placement.preemption import Changed
-from drayman.placement.victims import completed
 from drayman.placement.world import state_of
 from oracle.observed import seen_in
 from simulate.cluster import NOW, claim, cluster, node, pod

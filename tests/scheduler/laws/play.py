@@ -44,9 +44,9 @@ from drayman.inventory.features import Features
 from drayman.placement.decision.outcomes import NoNode, Unfinished
 from drayman.placement.decision.placements import Placement, take_back
 from drayman.placement.nominations import Nominations
+from drayman.placement.pauses import completed
 from drayman.placement.placing import Placer
 from drayman.placement.state import ClusterState
-from drayman.placement.victims import completed
 from drayman.scheduler.binding import _sharing
 from drayman.scheduler.cycle import Cycle, Refused
 from drayman.scheduler.following import Follower

@@ -26,7 +26,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AbstractContextManager
-from typing import Final, TypeVar
+from typing import Final
 
 from msgspec import Struct
 
@@ -40,16 +40,15 @@ from drayman.placement.joint.gangs import GangDecider, NoRoom, Starting
 from drayman.placement.joint.seating import Seating, Seats
 from drayman.placement.nodes import NodeState
 from drayman.placement.parties import Occupant, Party, in_order_of_return, leave
+from drayman.placement.pauses import Pauses, never
 from drayman.placement.preemption import CHANGED, Changed, Violating
 from drayman.placement.state import ClusterState
 from drayman.placement.trial import Trial
-from drayman.placement.victims import never
 
 MOST_DECISIONS: Final = 48
 """How often a whole gang is decided about in one search. Beyond it the search is left for another time."""
 MOST_SPARED: Final = 16
 """How many victims are spared by deciding about the whole gang without each of them."""
-T = TypeVar("T")
 
 
 class Present(Struct, frozen=True):
@@ -114,10 +113,9 @@ class Clearing:
         self._listing = listing
         self._violating = violating
         self._limited = limited
-        self._is_due = is_due
         self._reserve = reserve
         self._decisions = 0
-        self._has_paused = False
+        self._pauses = Pauses(is_due)
 
     def search(self) -> ClearingSearch:
         """The cheapest way that is found."""
@@ -132,7 +130,7 @@ class Clearing:
             starting = self._decide(present, ())
             if starting is not None:
                 return self._result(present, (), starting)
-            yield from self._break_if_due()
+            yield from self._pauses.if_due()
         if not present.parties:
             return None
         levels = yield from self._levels(present.parties)
@@ -144,7 +142,7 @@ class Clearing:
         if victims is None:
             return CHANGED
         seats = {seat.found.node.facts.name for seat in starting.seats}
-        protected = yield from self._noting(self._violating(_pods(victims)))
+        protected = yield from self._pauses.noting(self._violating(_pods(victims)))
         if self._deciding().are_apart(starting.seats):
             spared = yield from self._sparedby_node(present, victims, starting, protected, seats)
         else:
@@ -156,7 +154,7 @@ class Clearing:
     def _levels(self, parties: Sequence[Party]) -> Generator[None, None, Mapping[int, Level]]:
         """How bad it is that each of the parties goes. A gang is as bad as the worst of its members."""
         cheapest_first = list(reversed(in_order_of_return(parties, ())))
-        protected = yield from self._noting(self._violating(_pods(cheapest_first)))
+        protected = yield from self._pauses.noting(self._violating(_pods(cheapest_first)))
         uids = frozenset(protected)
         levels = {id(p): (not uids.isdisjoint(p.uids), p.priority) for p in parties}
         for party in parties:
@@ -171,10 +169,10 @@ class Clearing:
         steps = sorted(set(levels.values()))
         counts = Counts(present.parties, self._homes(), lambda gone: self._amounts(present, gone))
         while steps:
-            at, homes = yield from self._pausing(counts.first_enough(steps, levels))
+            at, homes = yield from self._pauses.within(counts.first_enough(steps, levels))
             if not homes:
                 return None
-            yield from self._break_if_due()
+            yield from self._pauses.if_due()
             allowed = [party for party in present.parties if levels[id(party)] <= steps[at]]
             for home in homes:
                 found = yield from self._in_home(counts, present, allowed, levels, home)
@@ -214,7 +212,7 @@ class Clearing:
                 number = min(low + reach, high)
             else:
                 number = (low + high + 1) // 2
-            yield from self._break_if_due()
+            yield from self._pauses.if_due()
         return best
 
     # In the small: who is spared.
@@ -262,7 +260,7 @@ class Clearing:
                     break
             if stays:
                 del going[id(party)]
-            yield from self._break_if_due()
+            yield from self._pauses.if_due()
         return list(going.values())
 
     def _verified(
@@ -280,17 +278,17 @@ class Clearing:
             chosen = list(victims)
             starting = self._decide(present, chosen)
         if starting is None:
-            return CHANGED if self._has_paused else None
+            return CHANGED if self._pauses.any else None
         if len(chosen) <= MOST_SPARED:
             for party in in_order_of_return(chosen, protected):
                 if party.core is not None and any(party.core is each for each in chosen):
                     continue
-                yield from self._break_if_due()
+                yield from self._pauses.if_due()
                 fewer = [each for each in chosen if each is not party]
                 without = self._decide(present, fewer)
                 if without is not None:
                     chosen, starting = fewer, without
-        if not self._has_paused:
+        if not self._pauses.any:
             return self._result(present, chosen, starting)
         return self._once_more(chosen, nodes)
 
@@ -349,31 +347,6 @@ class Clearing:
             _clear(trial, Present((), tuple(leaving), present.unused), chosen)
             freed = trial.freed
         return Cleared(starting, chosen, tuple(_pods(leaving)), freed)
-
-    def _break_if_due(self) -> Generator[None, None, None]:
-        if self._is_due():
-            self._has_paused = True
-            yield
-
-    def _pausing(self, search: Generator[None, None, T]) -> Generator[None, None, T]:
-        """Takes breaks in a search where it can be interrupted and they are due."""
-        while True:
-            try:
-                next(search)
-            except StopIteration as end:
-                result: T = end.value
-                return result
-            yield from self._break_if_due()
-
-    def _noting(self, search: Generator[None, None, T]) -> Generator[None, None, T]:
-        while True:
-            try:
-                next(search)
-            except StopIteration as end:
-                result: T = end.value
-                return result
-            self._has_paused = True
-            yield
 
 
 class _Table:

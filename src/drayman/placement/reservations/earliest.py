@@ -15,10 +15,10 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
+from drayman.placement.pauses import never
 from drayman.placement.runs.book import Departure
 from drayman.placement.state import ClusterState
 from drayman.placement.trial import Trial
-from drayman.placement.victims import never
 
 F = TypeVar("F")
 

@@ -16,6 +16,7 @@ from drayman.api.core import Pod
 from drayman.placement.decision.outcomes import NoNode
 from drayman.placement.joint.gangs import NoRoom
 from drayman.placement.joint.seating import Seat, Seats
+from drayman.placement.pauses import never
 from drayman.placement.reservations.earliest import earliest, leave
 from drayman.placement.reservations.reservation import (
     Rank,
@@ -27,7 +28,6 @@ from drayman.placement.reservations.reservation import (
 )
 from drayman.placement.runs.book import HORIZON_S, Departure, RunBook
 from drayman.placement.state import ClusterState
-from drayman.placement.victims import never
 
 MOST_RESERVATIONS: Final = 4
 """How many units have a reservation at the same time: those that come first."""

@@ -20,11 +20,12 @@ from drayman.placement.domains.budget import Budget
 from drayman.placement.fit import FITS
 from drayman.placement.joint.seating import Seat
 from drayman.placement.nodes import NodeState
+from drayman.placement.pauses import completed
 from drayman.placement.placing import Found, Placer
 from drayman.placement.refusing import DevicesVerdict
 from drayman.placement.state import ClusterState
 from drayman.placement.trial import Trial
-from drayman.placement.victims import RoomSearch, completed, find_way
+from drayman.placement.victims import RoomSearch, find_way
 from drayman.simulate.moving.movers import Cost, Mover, cost_of
 from drayman.simulate.moving.units import Deciding
 
