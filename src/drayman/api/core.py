@@ -194,7 +194,7 @@ class PodSpec(ApiStruct):
     init_containers: tuple[Container, ...] = ()
     containers: tuple[Container, ...] = ()
     restart_policy: str = ""
-    active_deadline_seconds: int | None = None
+    active_deadline_seconds: Int64 | None = None
     node_selector: dict[str, str] = field(default_factory=dict)
     node_name: str = ""
     affinity: Affinity | None = None

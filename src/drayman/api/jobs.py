@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import field
 
 from drayman.api.meta import LabelSelector, ObjectMeta
-from drayman.api.struct import ApiStruct, Int32, Json, Timestamp, always
+from drayman.api.struct import ApiStruct, Int32, Int64, Json, Timestamp, always
 
 
 class ExitCodes(ApiStruct):
@@ -41,7 +41,7 @@ class SuccessPolicy(ApiStruct):
 class JobSpec(ApiStruct):
     parallelism: Int32 = 1
     completions: Int32 | None = None
-    active_deadline_seconds: int | None = None
+    active_deadline_seconds: Int64 | None = None
     pod_failure_policy: PodFailurePolicy | None = None
     success_policy: SuccessPolicy | None = None
     backoff_limit: Int32 = 6
