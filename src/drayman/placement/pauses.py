@@ -43,21 +43,25 @@ class Pauses:
 
     def noting(self, search: Generator[None, None, R]) -> Generator[None, None, R]:
         """A search that takes breaks itself."""
-        while True:
-            try:
-                next(search)
-            except StopIteration as end:
-                result: R = end.value
-                return result
-            self.any = True
-            yield
+        return _paused(search, self._now)
 
     def within(self, search: Generator[None, None, R]) -> Generator[None, None, R]:
         """A search that can be interrupted often, with breaks only where they are due."""
-        while True:
-            try:
-                next(search)
-            except StopIteration as end:
-                result: R = end.value
-                return result
-            yield from self.if_due()
+        return _paused(search, self.if_due)
+
+    def _now(self) -> Generator[None, None, None]:
+        self.any = True
+        yield
+
+
+def _paused(
+    search: Generator[None, None, R], pause: Callable[[], Generator[None, None, None]]
+) -> Generator[None, None, R]:
+    """A search with such a pause wherever it can be interrupted."""
+    while True:
+        try:
+            next(search)
+        except StopIteration as end:
+            result: R = end.value
+            return result
+        yield from pause()

@@ -182,16 +182,7 @@ async def test_room_is_everybodys_when_the_gang_goes(
     alone: AbstractAsyncContextManager[Stage],
 ) -> None:
     async with alone as stage:
-        await classes(stage)
-        await stage.node("a")
-        await stage.node("b")
-        fields = {"containers": [_most_of_a_node()], "terminationGracePeriodSeconds": 30}
-        await _cpu_pods(stage, "p", "q", **fields)
-        await stage.bound("p", "q")
-        await make_gang(stage, 2)
-        group = {"podGroupName": "g"}
-        await _cpu_pods(stage, "x", "y", schedulingGroup=group, priorityClassName="high", **fields)
-        await until_asked(stage, 2)
+        fields = await _preempt_both_nodes(stage)
         await let_go(stage, "p", "q")
         await stage.bound("x", "y")
         await let_go(stage, "x", "y")
@@ -356,6 +347,21 @@ def _most_of_a_node() -> JsonObject:
     return {"name": "main", "image": "example.com/image:1", "resources": resources}
 
 
+async def _preempt_both_nodes(stage: Stage) -> dict[str, Any]:
+    """A gang of two has asked those to go that have a node each. Returns the fields of all these pods."""
+    await classes(stage)
+    await stage.node("a")
+    await stage.node("b")
+    fields = {"containers": [_most_of_a_node()], "terminationGracePeriodSeconds": 30}
+    await _cpu_pods(stage, "p", "q", **fields)
+    await stage.bound("p", "q")
+    await make_gang(stage, 2)
+    group = {"podGroupName": "g"}
+    await _cpu_pods(stage, "x", "y", schedulingGroup=group, priorityClassName="high", **fields)
+    await until_asked(stage, 2)
+    return fields
+
+
 async def _cpu_pods(stage: Stage, *names: str, **spec: Any) -> None:
     for name in names:
         await stage.create(POD_VALUES, {"metadata": {"name": name}, "spec": spec})
@@ -367,16 +373,7 @@ async def test_room_is_not_kept_for_ever_for_a_gang_that_cannot_start(
 ) -> None:
     """A member may be replaced, or the group be made again, but that has to happen soon."""
     async with alone as stage:
-        await classes(stage)
-        await stage.node("a")
-        await stage.node("b")
-        fields = {"containers": [_most_of_a_node()], "terminationGracePeriodSeconds": 30}
-        await _cpu_pods(stage, "p", "q", **fields)
-        await stage.bound("p", "q")
-        await make_gang(stage, 2)
-        group = {"podGroupName": "g"}
-        await _cpu_pods(stage, "x", "y", schedulingGroup=group, priorityClassName="high", **fields)
-        await until_asked(stage, 2)
+        fields = await _preempt_both_nodes(stage)
         if lost == "a member":
             await let_go(stage, "y")
         else:
