@@ -186,6 +186,9 @@ class Meter:
             self.work[place] += _behind(owner, name, arguments)
             return function(*arguments, **named)
         work = 1
+        if isinstance(owner, dict) and name == "pop":  # whatever the key, its hash is known
+            self.work[place] += work
+            return function(*arguments, **named)
         for argument in arguments:
             if type(argument) in _SIZED:
                 work += measure(argument)

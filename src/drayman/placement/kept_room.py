@@ -22,6 +22,7 @@ from drayman.api.resource import (
 from drayman.api.struct import ApiStruct, Json
 from drayman.api.times import timestamp_at
 from drayman.inventory.identity import DeviceId
+from drayman.placement.joint.seating import Seat
 
 CONDITION: Final = "drayman.dev/RoomKept"
 LONGEST_S: Final = 600.0
@@ -61,6 +62,13 @@ class KeptRoom(ApiStruct):
             for each in self.devices
         )
         return (AllocationResult(devices=DeviceAllocationResult(results=results)),)
+
+
+def room_of(seat: Seat, until: float) -> KeptRoom:
+    """What a pod gets that has a seat, to be kept for it."""
+    given = () if seat.found.plan is None else seat.found.plan.claims
+    devices = [DeviceId.of(r) for item in given for r in item.allocation.devices.results]
+    return KeptRoom.of(seat.found.node.facts.name, tuple(devices), until)
 
 
 def kept_room_of(pod: Pod) -> KeptRoom | None:

@@ -18,23 +18,28 @@ from drayman.placement.decision.outcomes import Fitting
 from drayman.placement.domains.copies import CopyCounts
 from drayman.placement.domains.following import Domains
 from drayman.placement.joint.gangs import GangDecider, Starting
+from drayman.placement.kept_room import KeptRoom, room_of
 from drayman.placement.world import World
 from drayman.simulate.moving.proposing import propose
+from drayman.simulate.moving.remaining import Rest, remaining
 from drayman.simulate.moving.report import DefragReport, MovedPod, Place, SeatedPod
 from drayman.simulate.moving.units import Unit, waiting_units
 from simulate.cluster import pod
 from simulate.moving.fragments import fragmented, group, made_claim, member, running
 
 NODES = "abcd"
+ROW = "abcdefg"
 SIZE = 4
 
 
-def present(layout: list[tuple[int, int, int, bool]]) -> list[tuple[Pod, ResourceClaim]]:
+def present(
+    layout: list[tuple[int, int, int, bool]], nodes: str = NODES
+) -> list[tuple[Pod, ResourceClaim]]:
     """Pods with devices, packed on each node from its first device."""
-    used = dict.fromkeys(NODES, 0)
+    used = dict.fromkeys(nodes, 0)
     found = []
     for number, (at, devices, priority, is_bare) in enumerate(layout):
-        where = NODES[at]
+        where = nodes[at]
         first = used[where]
         if first + devices > SIZE:
             continue
@@ -48,6 +53,9 @@ def present(layout: list[tuple[int, int, int, bool]]) -> list[tuple[Pod, Resourc
 PRESENT = st.lists(
     st.tuples(st.integers(0, len(NODES) - 1), st.integers(1, 3), st.integers(0, 2), st.booleans()),
     max_size=10,
+)
+SCATTERED = st.lists(
+    st.tuples(st.integers(0, len(ROW) - 1), st.just(1), st.just(0), st.just(False)), max_size=14
 )
 WAITING = st.lists(
     st.tuples(st.sampled_from(["two", "three", "four"]), st.integers(0, 2)), max_size=2
@@ -145,6 +153,51 @@ def test_every_proposal_works_step_by_step(
         assert starts(after, by_name[room.name])
         for each in room.pods:
             after = put(after, named(after, each), each.after, suffix="-started")
+
+
+@settings(deadline=None)
+@given(SCATTERED, st.data())
+def test_what_is_promised_stays_promised(
+    layout: list[tuple[int, int, int, bool]], data: st.DataObject
+) -> None:
+    """While nothing else happens, moves are carried out to the end, and each gang starts where room was kept for it from the beginning.
+
+    The nodes are in racks, so that another place often becomes better on the way.
+    """
+    gangs = ("one", "other")
+    waiting = [member(f"{gang}{n}", gang, "four", priority=2) for gang in gangs for n in range(2)]
+    world = fragmented(
+        dict.fromkeys(ROW, SIZE),
+        present(layout, ROW),
+        waiting,
+        dict(zip(ROW, "1122334", strict=True)),
+        pod_groups=tuple(group(gang, 2) for gang in gangs),
+    )
+    rooms = [room for room in propose(world, waiting_units(world)).rooms if room.fits]
+    promised: dict[str, KeptRoom] = {}
+    for _ in range(len(layout) + 1):
+        rest = remaining(world, rooms, 1, promised)
+        assert isinstance(rest, Rest)
+        kept = {
+            seat.demand.pod.metadata.uid: room_of(seat, 1.0) for m in rest.moves for seat in m.kept
+        }
+        assert {uid: promised[uid] for uid in kept if uid in promised} == (kept if promised else {})
+        promised |= kept
+        for step in rest.next:
+            for former, seat in zip(step.mover.pods, step.seats, strict=True):
+                world = put(world, former, place_of(room_of(seat, 1.0)), suffix="-moved")
+        for moves in rest.moves:
+            after = [place_of(promised[each.metadata.uid]) for each in moves.unit.pods]
+            is_free = not {d for place in after for d in place.devices} & set(taken(world))
+            if is_free and data.draw(st.booleans()):
+                for each, place in zip(moves.unit.pods, after, strict=True):
+                    world = put(world, each, place, suffix="")
+    assert rest.next == ()
+
+
+def place_of(room: KeptRoom) -> Place:
+    devices = tuple(f"{d.driver}/{d.pool}/{d.device}" for d in room.devices)
+    return Place(node=room.node, devices=devices)
 
 
 def could_move(world: World) -> list[Pod]:

@@ -102,7 +102,7 @@ class Applying:
     def _rest(self, rooms: Sequence[Room]) -> Rest:
         if self._stopping.is_set():
             raise _Stopped("interrupted")
-        rest = remaining(self._world.now(), rooms, self._at_once)
+        rest = remaining(self._world.now(), rooms, self._at_once, self._keeping.promised)
         if isinstance(rest, Changed):
             raise _Stopped(f"the cluster has changed: {rest.reason}")
         return rest

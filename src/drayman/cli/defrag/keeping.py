@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from drayman.api.core import Pod
@@ -12,9 +12,7 @@ from drayman.cluster.errors import ConflictError, InvalidError, NotFoundError
 from drayman.cluster.options import WriteOptions
 from drayman.cluster.patches import Patch, pod_condition_patch, strategic_merge_patch
 from drayman.cluster.resources import PODS
-from drayman.inventory.identity import DeviceId
-from drayman.placement.joint.seating import Seat
-from drayman.placement.kept_room import CONDITION, KeptRoom, condition_of
+from drayman.placement.kept_room import CONDITION, KeptRoom, condition_of, room_of
 from drayman.simulate.moving.sequence import Moves
 
 MANAGER: Final = "drayman-defrag"
@@ -33,11 +31,16 @@ class Keeping:
         self._kept: dict[str, tuple[Pod, KeptRoom]] = {}  # by uid
         self._writing = asyncio.Semaphore(_AT_ONCE)
 
+    @property
+    def promised(self) -> Mapping[str, KeptRoom]:
+        """What the scheduler was asked to keep, by the uid of the pod."""
+        return {uid: kept for uid, (_, kept) in self._kept.items()}
+
     async def keep(self, moves: Iterable[Moves]) -> None:
         """Have kept what units are to get. Raises ClusterError."""
         now = self._clock()
         wanted = {
-            seat.demand.pod.metadata.uid: (seat.demand.pod, _room(seat, now + LONGEST_S))
+            seat.demand.pod.metadata.uid: (seat.demand.pod, room_of(seat, now + LONGEST_S))
             for each in moves
             for seat in each.kept
         }
@@ -94,9 +97,3 @@ class Keeping:
                     raise
                 return False
         return True
-
-
-def _room(seat: Seat, until: float) -> KeptRoom:
-    given = () if seat.found.plan is None else seat.found.plan.claims
-    devices = [DeviceId.of(r) for item in given for r in item.allocation.devices.results]
-    return KeptRoom.of(seat.found.node.facts.name, tuple(devices), until)

@@ -3,20 +3,31 @@
 While moves are carried out, other things happen. A pod may end by itself, one that was evicted may come back in another place than was
 foreseen, and so may others that nobody asked about. None of that matters as long as the rest of the proposal works: the pods that are
 still to be moved have other places, and then what waits has room. That is found out as it was for the proposal, with the same movers.
+
+What the scheduler has been asked to keep for a unit stays with it, though another place may have become better meanwhile: the scheduler
+gives a unit its room as soon as that is free, so whoever shuffles promises at that time gives the same room to two of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from drayman.api.core import Pod
 from drayman.api.pods import is_finished, is_leaving
+from drayman.placement.kept_room import KeptRoom
 from drayman.placement.world import World
 from drayman.simulate.moving.movers import Mover, Movers
 from drayman.simulate.moving.report import Room
-from drayman.simulate.moving.sequence import Intent, Moves, Step, Stuck, carried_out
+from drayman.simulate.moving.sequence import (
+    NOTHING_PROMISED,
+    Intent,
+    Moves,
+    Step,
+    Stuck,
+    carried_out,
+)
 from drayman.simulate.moving.units import Deciding, Unit, waiting_units
 
 
@@ -35,8 +46,13 @@ class Changed(Struct, frozen=True):
     reason: str
 
 
-def remaining(world: World, rooms: Sequence[Room], at_once: int) -> Rest | Changed:
-    """The rest of a proposal. No more than `at_once` pods are moved at the same time."""
+def remaining(
+    world: World,
+    rooms: Sequence[Room],
+    at_once: int,
+    promised: Mapping[str, KeptRoom] = NOTHING_PROMISED,
+) -> Rest | Changed:
+    """The rest of a proposal. No more than `at_once` pods are moved at the same time; `promised` is what is kept for pods, by uid."""
     pods = {pod.metadata.uid: pod for pod in world.objects.pods}
     deciding, movers = Deciding(world), Movers(world)
     intents: list[Intent] = []
@@ -51,7 +67,10 @@ def remaining(world: World, rooms: Sequence[Room], at_once: int) -> Rest | Chang
             return left
         intents.append(Intent(unit, tuple(left)))
     with world.state.trial():
-        moves = carried_out(deciding, intents)
+        moves = carried_out(deciding, intents, promised=promised)
+    if isinstance(moves, Stuck) and promised:
+        with world.state.trial():
+            moves = carried_out(deciding, intents)
     if isinstance(moves, Stuck):
         return _stuck(intents[moves.intent].unit, moves.mover)
     steps = sorted((step for each in moves for step in each.steps), key=lambda step: step.number)

@@ -9,15 +9,21 @@ Room is kept for all of them from the beginning: otherwise, pods that are moved 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
 from msgspec import Struct
 
 from drayman.placement.joint.seating import Seats
+from drayman.placement.kept_room import KeptRoom
+from drayman.placement.nominations import Nominations
 from drayman.placement.state import ClusterState
 from drayman.simulate.moving.movers import Mover
 from drayman.simulate.moving.succession import succeed
 from drayman.simulate.moving.units import Deciding, Unit
+
+NOTHING_PROMISED: Final[Mapping[str, KeptRoom]] = MappingProxyType({})
 
 
 class Intent(Struct, frozen=True, eq=False):
@@ -56,13 +62,17 @@ class Stuck(Struct, frozen=True, eq=False):
 
 
 def carried_out(
-    deciding: Deciding, intents: Sequence[Intent], number: int = 1
+    deciding: Deciding,
+    intents: Sequence[Intent],
+    number: int = 1,
+    promised: Mapping[str, KeptRoom] = NOTHING_PROMISED,
 ) -> list[Moves] | Stuck:
     """In a trial: move the pods, and let the units have the room. What the state then holds is of use only if it worked.
 
-    `number` is that of the first step.
+    `number` is that of the first step. `promised` is what the scheduler keeps already for pods of the units, by uid: no unit gets what is
+    promised to another.
     """
-    wanted = _wanted(deciding, intents)
+    wanted = _wanted(deciding, intents, promised)
     if isinstance(wanted, Stuck):
         return wanted
     kept = [_keep(deciding.state, seats) for seats in wanted]
@@ -81,16 +91,26 @@ def carried_out(
     return moves
 
 
-def _wanted(deciding: Deciding, intents: Sequence[Intent]) -> list[Seats] | Stuck:
+def _wanted(
+    deciding: Deciding, intents: Sequence[Intent], promised: Mapping[str, KeptRoom]
+) -> list[Seats] | Stuck:
     """What each unit gets if all movers are gone, on top of those before it."""
     found = []
     with deciding.state.trial() as trial:
+        promises = Nominations(deciding.state)
+        for pod in (pod for intent in intents for pod in intent.unit.pods):
+            room = promised.get(pod.metadata.uid)
+            if room is not None:
+                promises.keep(pod, room.node, room.allocations)
         for position, intent in enumerate(intents):
             for mover in intent.movers:
                 mover.leave(trial)
-            seats = deciding.decide(intent.unit)
+            with promises.as_seen_by(intent.unit.first):
+                seats = deciding.decide(intent.unit)
             if not isinstance(seats, tuple):
                 return Stuck(position, None)
+            for pod in intent.unit.pods:
+                promises.withdraw(pod.metadata.uid)
             deciding.take(seats)
             found.append(seats)
     return found
