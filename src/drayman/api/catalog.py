@@ -12,6 +12,18 @@ from msgspec import Struct
 from drayman.api.core import Namespace, Node, Pod
 from drayman.api.custom_groups import KaiPodGroup, KaiTopology, KueueTopology, PluginPodGroup
 from drayman.api.jobs import Job
+from drayman.api.kueue import (
+    AdmissionCheck,
+    ClusterQueue,
+    Cohort,
+    LocalQueue,
+    MultiKueueCluster,
+    MultiKueueConfig,
+    ProvisioningRequestConfig,
+    ResourceFlavor,
+    WorkloadPriorityClass,
+)
+from drayman.api.kueue_workload import Workload as QueuedWorkload
 from drayman.api.pod_groups import PodGroup, Workload
 from drayman.api.resource import (
     DeviceClass,
@@ -122,6 +134,16 @@ KINDS: Final = (
         optional=True,
         other_versions=("v1beta1", "v1alpha1"),
     ),
+    Kind(ResourceFlavor, "resourceflavors", namespaced=False, optional=True),
+    Kind(ClusterQueue, "clusterqueues", namespaced=False, optional=True),
+    Kind(Cohort, "cohorts", namespaced=False, optional=True),
+    Kind(LocalQueue, "localqueues", optional=True),
+    Kind(QueuedWorkload, "workloads", optional=True),
+    Kind(WorkloadPriorityClass, "workloadpriorityclasses", namespaced=False, optional=True),
+    Kind(AdmissionCheck, "admissionchecks", namespaced=False, optional=True),
+    Kind(ProvisioningRequestConfig, "provisioningrequestconfigs", namespaced=False, optional=True),
+    Kind(MultiKueueConfig, "multikueueconfigs", namespaced=False, optional=True),
+    Kind(MultiKueueCluster, "multikueueclusters", namespaced=False, optional=True),
     Kind(PersistentVolume, "persistentvolumes", namespaced=False),
     Kind(PersistentVolumeClaim, "persistentvolumeclaims"),
     Kind(StorageClass, "storageclasses", namespaced=False),

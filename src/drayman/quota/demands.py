@@ -1,0 +1,116 @@
+"""What a workload asks for, set by set, and the two questions about it that others answer.
+
+Quota itself only counts numbers. What devices cost is the business of a `Pricing` (`quota/charging`), where pods could go in a topology
+that of a `TopologyPlacer` (`quota/topology`). Both are given to the engine, which asks them and keeps the answers; neither knows of queues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from drayman.api.core import NodeSelector, Toleration
+from drayman.api.kueue import PodTemplate
+from drayman.api.kueue_workload import TopologyRequest
+from drayman.quota.amounts import Amounts
+
+
+class PodSetDemand(Struct, frozen=True):
+    """What the pods of one set ask for. All pods of a set are alike."""
+
+    name: str
+    count: int
+    min_count: int | None
+    """The least that the workload can do with; None: all or nothing."""
+    per_pod: Amounts
+    """After transformations, exclusions and the price of devices, never negative."""
+    node_selector: Mapping[str, str]
+    affinity: NodeSelector | None
+    """What node affinity requires."""
+    tolerations: tuple[Toleration, ...]
+    topology: TopologyRequest | None
+
+
+# The price of devices.
+
+
+class Charged(Struct, frozen=True):
+    """What the devices of one pod cost."""
+
+    charges: Amounts
+    """To be added to what a pod of the set asks for, by the name of the quota resource."""
+    replaced: frozenset[str] = frozenset()
+    """Resources of the pod's own requests that the charges stand for. They are not counted as such."""
+
+
+class Unpriced(Struct, frozen=True):
+    """A pod set whose devices cannot be priced, so that its workload gets no quota."""
+
+    message: str
+    """With the path of the field, the class, and how many devices match and are wanted."""
+    retryable: bool
+    """Whether it may pass without a change of the workload: the template or the class is missing, too few devices match."""
+    reason: str = "Misconfigured"
+
+
+Price = Charged | Unpriced
+
+
+class Pricing(Protocol):
+    """Prices pod sets from the claim templates, classes and slices that it knows.
+
+    A price depends on nothing else: whoever changes those objects has the engine price the waiting workloads again.
+    """
+
+    def price(self, namespace: str, pod_set: str, template: PodTemplate) -> Price:
+        """What one pod of a set costs. A template without devices is `Charged({})`."""
+        ...
+
+
+# Places in a topology.
+
+Domain = tuple[str, ...]
+"""The values of all levels of a topology, from wide to narrow, that identify a lowest domain: the last is a host name, as a rule."""
+
+
+class Placement(Struct, frozen=True):
+    """Where the pods of a set go."""
+
+    levels: tuple[str, ...]
+    domains: tuple[tuple[Domain, int], ...]
+    """The lowest domains and the number of pods in each, in ascending order of their values."""
+
+
+class NotPlaced(Struct, frozen=True):
+    """Pods for which the topology has no place."""
+
+    message: str
+
+
+class TopologyDemand(Struct, frozen=True):
+    """Pods of one set that need places: all of its pods, or as many as partial admission leaves."""
+
+    pod_set: str
+    count: int
+    per_pod: Amounts
+    """What the pod asks of a node, without the price of devices. A pod's slot (`pods`) is counted by whoever places it."""
+    node_selector: Mapping[str, str]
+    affinity: NodeSelector | None
+    tolerations: tuple[Toleration, ...]
+    """Those of the pod and those of the flavor."""
+    request: TopologyRequest
+
+
+class TopologyPlacer(Protocol):
+    """The nodes of one flavor, ordered by the levels of its topology."""
+
+    def place(
+        self, demands: Sequence[TopologyDemand], used: Mapping[Domain, Amounts]
+    ) -> Mapping[str, Placement] | NotPlaced:
+        """Places for pod sets that are placed as one (a single set, or those of a group), by the name of the set.
+
+        `used` is what workloads hold in each lowest domain, `pods` included. Empty: as if nobody else were there.
+        """
+        ...
