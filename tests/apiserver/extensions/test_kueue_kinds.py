@@ -131,7 +131,6 @@ REFUSED = {
         "spec.admissionChecksStrategy.admissionChecks[0].onFlavors[0]",
     ),
     "the former name of the cohort": (queue(cohort="all"), "spec.cohort"),
-    "a cohort that is its own parent": (kueue("Cohort", {"parentName": "x"}), "spec.parentName"),
     "limits of a cohort without a parent": (
         kueue("Cohort", {"resourceGroups": [quota(borrowingLimit="1")]}),
         f"{FIRST}.resources[0].borrowingLimit",

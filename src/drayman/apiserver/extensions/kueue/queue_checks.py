@@ -98,12 +98,10 @@ def cluster_queue_errors(obj: Object) -> Errors:
 
 
 def cohort_errors(obj: Object) -> Errors:
+    """Cycles are not among them: one can come about by changing any of its cohorts. They are reported as inactive queues."""
     yield from resource_group_errors(obj, parent="parentName", lends_own=False)
     yield from weight_errors(obj)
     yield from _name_errors(obj, "parentName")
-    if text_at(obj, "spec", "parentName") == text_at(obj, "metadata", "name") != "":
-        detail = "must not be the cohort itself"
-        yield invalid("spec.parentName", text_at(obj, "spec", "parentName"), detail)
 
 
 def local_queue_errors(obj: Object) -> Errors:
