@@ -280,6 +280,6 @@ def test_a_bill_says_how_amounts_come_about() -> None:
     ]
     assert said == [
         ("template t", "gpu", "gpus", 2, "2 devices"),
-        ("template t", "part", "vram", 1, f"memory {90 * GI} x 1, the dearest of 2 kinds"),
+        ("template t", "part", "vram", 1, "memory 90Gi x 1, the dearest of 2 kinds"),
         ("template t", "look", "", 1, "admin access costs nothing"),
     ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
+from drayman.api.quantity import Format, Quantity
 from drayman.api.resource import (
     DeviceClass,
     DeviceSelector,
@@ -187,7 +188,8 @@ class Asked:
                 kinds = (
                     f", the dearest of {len(found.levels)} kinds" if len(found.levels) > 1 else ""
                 )
-                parts.append(f"{name} {found.dearest} x {number}{kinds}")
+                worth = Quantity(found.dearest, Format.BINARY_SI)
+                parts.append(f"{name} {worth} x {number}{kinds}")
         return self._item(mapping.name, number, saturated(total), "; ".join(parts))
 
     def _check_measured(self, found: Measured, name: str, mapping: DeviceClassMapping) -> None:
