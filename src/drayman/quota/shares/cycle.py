@@ -6,9 +6,9 @@
 4. Room is made by preempting less important groups of the same queue.
 5. Gangs that have been below their minimum for too long are ended.
 
-Groups for which room is made are nominated: they start in the next cycle, when the room is free. Until then nothing is promised to them, and
-somebody who is entitled to more may come first. Only those that were evicted do not come before the group they were evicted for: it has its
-turn when theirs comes. Otherwise they would be back in their places at once, and be evicted again, without end.
+Groups for which room is made are nominated: they start in the next cycle, when the room is free. Until then nothing is promised to them,
+and somebody who is entitled to more may come first. Only those that were evicted do not come before the group they were evicted for: it
+has its turn when theirs comes. Otherwise they would be back in their places at once, and be evicted again, without end.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from drayman.quota.shares.groups import Worker, Workers, next_to_return
+from drayman.quota.shares.groups import Strength, Worker, Workers, next_to_return, strength_of
 from drayman.quota.shares.ledger import Ledger, amount
 from drayman.quota.shares.order import Order
 
@@ -108,32 +108,30 @@ class _Search:
             potential.append(unit)
             is_limited = False
             for node in dict.fromkeys(ledger.node_of(each.name) for each in unit):
-                here = self._on_node(node, potential, taken)
+                here = tuple(
+                    unit for unit in potential if any(ledger.node_of(w.name) == node for w in unit)
+                )
                 yield here
+                whole = self._with_the_rest(here, potential)
+                if len(whole) > len(here):
+                    yield whole
                 is_limited |= not self._is_allowed(workers, (*units, *here))
             if is_limited and len(potential) > 1:
                 yield tuple(potential)
 
-    def _on_node(
-        self, node: str | None, potential: Sequence[Workers], taken: Sequence[Worker]
+    def _with_the_rest(
+        self, units: Sequence[Workers], potential: Sequence[Workers]
     ) -> tuple[Workers, ...]:
-        """The units with a pod on a node. A group of which the last unit goes leaves nobody behind elsewhere."""
+        """The same units, with all others of groups that could not do without them."""
         ledger = self.maker.ledger
-        last = {unit[0].group: number for number, unit in enumerate(potential)}
-        known = {worker.name for unit in potential for worker in unit}
-        known.update(worker.name for worker in taken)
-        chosen: set[int] = set()
-        for number, unit in enumerate(potential):
-            if all(ledger.node_of(worker.name) != node for worker in unit):
-                continue
-            chosen.add(number)
-            group = unit[0].group
-            is_last = last[group] == number and all(
-                worker.name in known for worker in ledger.running(group)
-            )
-            if is_last:
-                chosen.update(n for n in range(number) if potential[n][0].group == group)
-        return tuple(potential[number] for number in sorted(chosen))
+        gone = {worker.name for unit in units for worker in unit}
+        broken: set[str] = set()
+        for name in {unit[0].group for unit in units}:
+            left = [each for each in ledger.running(name) if each.name not in gone]
+            if left and strength_of(ledger.groups[name], left) is Strength.BELOW:
+                broken.add(name)
+        chosen = {id(unit) for unit in units}
+        return tuple(u for u in potential if id(u) in chosen or u[0].group in broken)
 
     def _is_allowed(self, workers: Workers, units: tuple[Workers, ...]) -> bool:
         """Whether limits and quotas leave room for the pods once units are gone, wherever they are."""
@@ -150,10 +148,11 @@ class _Search:
         if most is not None and sum(map(len, units)) > most:
             return None
         before = {each.name: ledger.node_of(each.name) for unit in units for each in unit}
+        weak = {unit[0].group for unit in units if ledger.strength(unit[0].group) is Strength.BELOW}
         with ledger.trial():
             for name in before:
                 ledger.lift(name)
-            if not self._seated(workers, units):
+            if not self._seated(workers, units) or self._is_any_broken(units, weak):
                 return None
             changed = [
                 _those(unit, lambda w: ledger.node_of(w.name) != before[w.name]) for unit in units
@@ -169,6 +168,15 @@ class _Search:
             }
             seats = {each.name: ledger.node_of(each.name) or "" for each in workers}
             return Clearing(self.group, seats, tuple(w for unit in lost for w in unit), moved)
+
+    def _is_any_broken(self, units: Sequence[Workers], weak: Collection[str]) -> bool:
+        """Whether a group that had enough members would be left with too few, and not with none."""
+        ledger = self.maker.ledger
+        groups = {unit[0].group for unit in units}
+        return any(
+            ledger.running(name) and ledger.strength(name) is Strength.BELOW
+            for name in groups.difference(weak)
+        )
 
     def _seated(self, workers: Workers, units: tuple[Workers, ...]) -> bool:
         """Give out what is free now, to the group and to those that were taken away. Returns whether the group gets its part."""

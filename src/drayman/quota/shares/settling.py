@@ -1,7 +1,8 @@
 """Cycle after cycle until nothing changes any more.
 
-It always comes to an end. Starting alone ends, because pods run out; so a state can only return if somebody was evicted in between. Then the
-evictions came to nothing, and the groups that they were for are barred: nobody is evicted for them any more. There are only so many groups.
+It always comes to an end. Starting alone ends, because pods run out; so a state can only return if somebody was evicted in between. Then
+the evictions came to nothing, and the groups that they were for are barred: nobody is evicted for them any more. There are only so many
+groups.
 """
 
 from __future__ import annotations

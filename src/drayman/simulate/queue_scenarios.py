@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
 from drayman.api.codec import convert
@@ -33,6 +34,10 @@ FIRM: Final = 100
 """The priority from which on a group is not preemptible, unless it says so itself."""
 NOW: Final = 1_700_000_000.0
 """Ages in a scenario are counted back from here."""
+
+
+class ScenarioError(Exception):
+    """A scenario that cannot be read, or that makes no sense."""
 
 
 class _Given(Struct, frozen=True, rename="camel", kw_only=True):
@@ -118,8 +123,32 @@ class Result(Struct, frozen=True, rename="camel"):
     first: First
 
 
+def decoded(line: bytes) -> Scenario:
+    """A scenario in JSON. Raises ScenarioError."""
+    try:
+        scenario = msgspec.json.decode(line, type=Scenario)
+    except msgspec.DecodeError as error:
+        raise ScenarioError(str(error)) from error
+    names = Counter(pod.name for group in scenario.pod_groups for pod in group.pods)
+    twice = [name for name, number in names.items() if number > 1]
+    if twice:
+        raise ScenarioError(f"there are several pods {twice[0]}")
+    nodes = {node.name for node in scenario.nodes}
+    for group in scenario.pod_groups:
+        for pod in group.pods:
+            if pod.node_name and pod.node_name not in nodes:
+                raise ScenarioError(f"pod {pod.name}: there is no node {pod.node_name}")
+    for queue in scenario.queues:
+        for duration in (queue.preempt_min_runtime, queue.reclaim_min_runtime):
+            try:
+                _seconds(duration)
+            except ValueError as error:
+                raise ScenarioError(f"queue {queue.name}: {error}") from error
+    return scenario
+
+
 def replayed(scenario: Scenario) -> Result:
-    """Decide about a scenario until it is at rest."""
+    """Decide about a scenario until it is at rest. Raises PlaceError where pods are said to be that have no room there."""
     tree = QueueTree(map(_queue, scenario.queues))
     objects, pods = _objects(scenario)
 
