@@ -55,6 +55,46 @@ spec:
       limits:
         nvidia.com/gpu: 2
 """
+QUEUED: Final = """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata:
+  name: two-gpus
+spec:
+  spec:
+    devices:
+      requests:
+      - name: gpu
+        exactly:
+          deviceClassName: gpu.nvidia.com
+          count: 2
+---
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: queued
+spec:
+  parallelism: 3
+  suspend: true
+  template:
+    spec:
+      restartPolicy: Never
+      resourceClaims:
+      - name: gpus
+        resourceClaimTemplateName: two-gpus
+      containers:
+      - name: c
+        image: none
+"""
+KUEUE: Final = """\
+apiVersion: config.kueue.x-k8s.io/v1beta2
+kind: Configuration
+resources:
+  deviceClassMappings:
+  - name: example.com/gpus
+    deviceClassNames:
+    - gpu.nvidia.com
+"""
 PROBLEM: Final = {"name": "p", "node": {"metadata": {"name": "n"}}, "claims": []}
 
 
@@ -107,6 +147,10 @@ CASES: Final = {
     "plan": Case("plan -f examples/1-gpu-with-nic.yaml", "trainer"),
     "plan what does not fit": Case("plan -f many.yaml", "many", PENDING),
     "plan copies": Case("plan -f old.yaml --times 50", "old", PENDING),
+    "quota price": Case(
+        "quota price -f queued.yaml --config kueue.yaml", "^ +example.com/gpus +2 +6"
+    ),
+    "quota price of what has none": Case("quota price -f queued.yaml", "ClassUnmapped", 1),
     "capacity": Case("capacity -f claim.yaml", "of claim claim fit now"),
     "simulate": Case("simulate --trace traces --seeds 2", "^small +best"),
     "simulate a trace that is not there": Case(
@@ -192,6 +236,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (home / "claim.yaml").write_text(CLAIM)
     (home / "wrong.yaml").write_text(CLAIM.replace("exactly", "exact"))
     (home / "old.yaml").write_text(PLUGIN_POD)
+    (home / "queued.yaml").write_text(QUEUED)
+    (home / "kueue.yaml").write_text(KUEUE)
     write_trace(home / "traces")
     (home / "many.yaml").write_text(PLUGIN_POD.replace("old", "many").replace("2", "9"))
     (home / "problems.jsonl").write_text(json.dumps(PROBLEM))
