@@ -105,11 +105,13 @@ class DevicePricing:
             for pod_set in pod_sets:
                 bill.items, bill.admin_devices, bill.measured = [], 0, set()
                 claims.of_pod.clear()
+                shared.prices.clear()
                 replaced = self._price_set(namespace, pod_set, claims, bill, shared)
                 self._check_constraints(claims, _spec_path(pod_set), flavor, bill)
                 seen |= bill.depends_on
                 priced[pod_set.name] = Charges.of_items(
                     bill.items,
+                    claims=tuple(shared.prices),
                     replaced=replaced,
                     admin_devices=bill.admin_devices,
                     measured=frozenset(bill.measured),

@@ -13,9 +13,9 @@ from drayman.placement.state import ClusterState
 from drayman.quota.amounts import Amounts, plus
 from drayman.quota.charging.allocated import allocated_amounts
 from drayman.quota.charging.asked import Bill, Origin
-from drayman.quota.charging.claim_users import ClaimPrice, ClaimUsers
+from drayman.quota.charging.claim_users import ClaimUsers
 from drayman.quota.charging.mappings import DeviceClassMappings
-from drayman.quota.charging.outcome import Code, Dependencies, Item, ObjectKey, refuse
+from drayman.quota.charging.outcome import ClaimPrice, Code, Dependencies, Item, ObjectKey, refuse
 from drayman.quota.charging.requests import ClaimPricing
 from drayman.quota.charging.sharing import share_of
 
@@ -38,14 +38,16 @@ class SharedClaims:
         self._bill = bill
         self._users = users
         self._workload = workload
-        self.prices: dict[ObjectKey, ClaimPrice] = {}
-        """What each costs all of its users, for `ClaimUsers.enter`."""
+        self._seen: set[ObjectKey] = set()
+        self.prices: list[ClaimPrice] = []
+        """What each costs all of its users, until somebody clears the list: for `ClaimUsers.enter`."""
 
     def add(self, key: ObjectKey, path: str) -> None:
         """Put a claim on the bill, unless it is there already. Raises RefusedError."""
         self._bill.depends_on |= Dependencies(claims=frozenset((key,)))
-        if key in self.prices:
+        if key in self._seen:
             return
+        self._seen.add(key)
         claim = self._state.find_claim(*key)
         if claim is None:
             text = f"there is no ResourceClaim {key[1]} in namespace {key[0]}"
@@ -56,7 +58,8 @@ class SharedClaims:
             if item.resource:
                 total = plus(total, {item.resource: item.amount})
         share = share_of(claim.spec, self._state.inventory.classes)
-        self.prices[key] = price = ClaimPrice(key, total, share)
+        price = ClaimPrice(key, total, share)
+        self.prices.append(price)
         self._bill.items += self._own_part(price, items)
 
     def _items(self, claim: ResourceClaim) -> list[Item]:
