@@ -44,9 +44,12 @@ class NodeHardware:
         features: Features,
         selectors: SelectorCache,
         numbering: Numbering,
-        node: Node,
+        node: Node | None,
     ) -> None:
-        """`node` is one of the nodes that can use it: they agree in every selection of nodes that concerns these pools."""
+        """`node` is one of the nodes that can use it: they agree in every selection of nodes that concerns these pools.
+
+        Without one, it is all hardware of a cluster, and no node need be able to use all of it.
+        """
         self.features = features
         self.numbering = numbering  # shared by all hardware of an inventory
         ordered = list(pools)
@@ -81,7 +84,8 @@ class NodeHardware:
             self.shareable = self._where([record.shareable for record in self.records])
             self.binding = self._where([r.device.binding_conditions for r in self.records])
             self.consumers = self._where([record.counters for record in self.records])
-            self.selects_node = self._selecting(node)
+            if node is not None:
+                self.selects_node = self._selecting(node)
         self.counter_sets, self.consumption = self._counters()
         self.capacity_kinds, self.capacity_kind, self.of_capacity_kind = self._capacities()
         self.capacity_limits = tuple(

@@ -67,6 +67,7 @@ class Inventory:
         self._nodes: dict[str, _NodeEntry] = {}
         self._visible: WeakValueDictionary[Hashable, VisiblePools] = WeakValueDictionary()
         self._foreseen: dict[str, VisiblePools] = {}  # by node, until a view of it is made
+        self._everywhere: tuple[int, NodeHardware] | None = None  # and the clock of it
 
     def reads(self, expression: str) -> Reads:
         """What a selector reads of a device: nothing, if it does not compile."""
@@ -181,6 +182,21 @@ class Inventory:
             self._foreign_unknown.add(pool.id)
         else:
             self._foreign_unknown.discard(pool.id)
+
+    @property
+    def everywhere(self) -> NodeHardware:
+        """All devices of pools that are usable as a whole, whichever nodes they are for. Kept until a slice changes."""
+        if self._everywhere is None or self._everywhere[0] != self._clock:
+            resolved = (pool.resolve_everywhere() for pool in self._pools.values())
+            pools = [pool for pool in resolved if pool is not None]
+            made = NodeHardware(pools, self.features, self._selectors, self._numbering, None)
+            self._everywhere = self._clock, made
+        return self._everywhere[1]
+
+    @property
+    def taint_rules(self) -> tuple[DeviceTaintRule, ...]:
+        """The rules that taint devices, by name."""
+        return self._ordered_rules
 
     def has_counters(self, pool_id: PoolId) -> bool:
         """Whether devices of a pool draw from something that they share."""

@@ -198,6 +198,10 @@ class Pool:
         resolved = self._resolve(list(self.counters.values()))
         return None if resolved is None else structs.replace(resolved, foreign=True)
 
+    def resolve_everywhere(self) -> ResolvedPool | None:
+        """The pool as a whole, whichever nodes it is for."""
+        return self._resolve(list(self.slices.values()))
+
     def _resolve(self, relevant: list[SliceRecord]) -> ResolvedPool | None:
         if not relevant:
             return None

@@ -41,7 +41,7 @@ def test_a_cluster_queue_gets_its_defaults_in_both_versions(play):
             "reclaimWithinCohort": "Never",
             "withinClusterQueue": "Never",
         }
-        assert (spec["stopPolicy"], spec["cohort"]) == ("None", "all")
+        assert (spec["stopPolicy"], spec["cohortName"]) == ("None", "all")
 
     play(scenario)
 

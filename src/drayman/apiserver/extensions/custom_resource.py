@@ -13,7 +13,16 @@ from drayman.apiserver.extensions.custom_strategy import (
     WholeStrategy,
 )
 from drayman.apiserver.extensions.definition import COLUMNS, SELECTABLE, SUBRESOURCES, Definition
+from drayman.apiserver.extensions.known import (
+    KnownConversion,
+    KnownKind,
+    KnownStatusStrategy,
+    KnownStrategy,
+    KnownWholeStrategy,
+)
+from drayman.apiserver.extensions.kueue import KUEUE_KINDS
 from drayman.apiserver.extensions.paths import parse_json_path
+from drayman.apiserver.extensions.schemas import Schema
 from drayman.apiserver.kinds.reading import text_reader
 from drayman.apiserver.served.actors import acting_on_custom
 from drayman.apiserver.served.resources import (
@@ -35,7 +44,7 @@ def custom_resource(definition: Definition) -> ApiResource | None:
     if not served:
         return None
     schemas = {str(v["name"]): definition.schema(str(v["name"])) for v in definition.versions}
-    strategy = _strategy(definition, CustomConversion(schemas))
+    strategy = _strategy(definition, schemas)
     names = (definition.obj.get("status") or {}).get("acceptedNames") or definition.names
     shown = definition.version(served[0])
     return ApiResource(
@@ -71,7 +80,13 @@ def _verbs(definition: Definition) -> tuple[str, ...]:
     return ALL_VERBS
 
 
-def _strategy(definition: Definition, conversion: CustomConversion) -> CustomStrategy:
+def _known(definition: Definition) -> KnownKind | None:
+    """What is known about a kind, if it is stored in the version that this is about."""
+    known = KUEUE_KINDS.get(definition.name)
+    return known if known is not None and known.hub == definition.storage_version else None
+
+
+def _strategy(definition: Definition, schemas: Mapping[str, Schema]) -> CustomStrategy:
     versions: dict[str, VersionRules] = {}
     for version in definition.versions:
         parts = version.get(SUBRESOURCES) or {}
@@ -79,15 +94,24 @@ def _strategy(definition: Definition, conversion: CustomConversion) -> CustomStr
             definition.schema(str(version["name"])), "status" in parts, parts.get("scale")
         )
     has_status = any(rules.has_status for rules in versions.values())
+    storage, namespaced = definition.storage_version, definition.is_namespaced
+    known = _known(definition)
+    if known is not None:
+        of_known = KnownStrategy if has_status else KnownWholeStrategy
+        conversion = KnownConversion(schemas, known)
+        return of_known(versions, storage, conversion, namespaced, known)
     kind = CustomStrategy if has_status else WholeStrategy
-    return kind(versions, definition.storage_version, conversion, definition.is_namespaced)
+    return kind(versions, storage, CustomConversion(schemas), namespaced)
 
 
 def _subresources(definition: Definition, strategy: CustomStrategy) -> Iterator[Subresource]:
     """Status and scale, if any served version has them."""
     parts = [v.get(SUBRESOURCES) or {} for v in definition.versions if v.get("served")]
     if any("status" in part for part in parts):
-        yield Subresource(name="status", strategy=CustomStatusStrategy(strategy))
+        if isinstance(strategy, KnownStrategy):
+            yield Subresource(name="status", strategy=KnownStatusStrategy(strategy))
+        else:
+            yield Subresource(name="status", strategy=CustomStatusStrategy(strategy))
     scale = next((part["scale"] for part in parts if part.get("scale")), None)
     if scale is not None:
         yield scale_subresource(

@@ -12,10 +12,13 @@ from typing import Final
 
 import msgspec
 
+from drayman.api.struct import Json
 from drayman.apiserver.extensions.definition import HUB
 from drayman.apiserver.served.strategy import Object
 
 _FILES: Final = ("scheduling.json", "kueue.json", "kai.json")
+_VERSIONS: Final = "x-drayman-versions"
+"""In a schema: the versions that have the property. All, where it does not say."""
 
 
 @cache
@@ -30,13 +33,19 @@ def builtin_definitions() -> list[Object]:
 
 def _definition(one: Object) -> Object:
     """A definition from its short form, which states once what all versions share."""
-    shared: Object = {"served": True, "schema": {"openAPIV3Schema": one["schema"]}}
+    shared: Object = {"served": True}
     if one["status"]:
         shared["subresources"] = {"status": {}}
     if one["columns"]:
         shared["additionalPrinterColumns"] = one["columns"]
     versions = [
-        {"name": name, "storage": name == one["storage"], **shared} for name in one["versions"]
+        {
+            "name": name,
+            "storage": name == one["storage"],
+            **shared,
+            "schema": {"openAPIV3Schema": _schema_in(one["schema"], name)},
+        }
+        for name in one["versions"]
     ]
     spec = {part: one[part] for part in ("group", "names", "scope")}
     return {
@@ -44,4 +53,18 @@ def _definition(one: Object) -> Object:
         "kind": HUB.kind,
         "metadata": {"name": f"{one['names']['plural']}.{one['group']}"},
         "spec": {**spec, "versions": versions},
+    }
+
+
+def _schema_in(schema: Json, version: str) -> Json:
+    """The schema of a version: without the properties that only other versions have."""
+    if isinstance(schema, list):
+        return [_schema_in(each, version) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        name: _schema_in(value, version)
+        for name, value in schema.items()
+        if name != _VERSIONS
+        and (not isinstance(value, dict) or version in value.get(_VERSIONS, (version,)))
     }

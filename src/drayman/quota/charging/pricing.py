@@ -1,0 +1,185 @@
+"""What workloads cost in devices: the entry point.
+
+    pricing = DevicePricing(state, read_mappings(configuration))
+    price = pricing.price_workload("default", [PodSetRequest("main", 3, template)])
+
+`state` is the cluster as placement knows it (`ClusterState`; `state_of` makes one of objects): its classes, slices, taint rules, nodes,
+claims and claim templates are read, and nothing is written. A price is one `Charges` for each pod set, or one `Refused` for all of them.
+What the engine of quota adds to the pod sets' own requests is `charges` for each pod, without the requests named in `replaced`, and
+`once` for the set. `price` answers the question of the engine (`quota.demands.Pricing`) about a single pod set.
+
+Prices are of this moment. `depends_on` says which objects they were made from, and `Waiting` (`waking`) whom a change of these concerns.
+Mappings may be replaced at any time (`mappings`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from drayman.api.core import PodResourceClaim
+from drayman.api.kueue import PodTemplate
+from drayman.placement.state import ClusterState
+from drayman.quota.charging.claim_users import ClaimUsers
+from drayman.quota.charging.extended import asked_names, device_claims
+from drayman.quota.charging.fleet import Fleet
+from drayman.quota.charging.mappings import DeviceClassMappings
+from drayman.quota.charging.outcome import (
+    Charges,
+    Code,
+    Dependencies,
+    Refused,
+    RefusedError,
+    refuse,
+)
+from drayman.quota.charging.requests import Bill, ClaimPricing, Origin
+from drayman.quota.charging.rules import Gates, Rules
+from drayman.quota.charging.shared_claims import SharedClaims
+
+
+class PodSetRequest(Struct, frozen=True):
+    """A pod set that is to be priced."""
+
+    name: str
+    count: int
+    template: PodTemplate
+    min_count: int | None = None
+    """With how few pods the workload can start: there need be devices for no more than these."""
+
+
+class DevicePricing:
+    """Prices pod sets in a cluster."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        mappings: DeviceClassMappings,
+        *,
+        rules: Rules | None = None,
+        gates: Gates | None = None,
+        users: ClaimUsers | None = None,
+    ) -> None:
+        """`users` are the workloads that hold quota for claims already: others that use the same claims do not pay for them again."""
+        self.state = state
+        self.mappings = mappings
+        self.rules = rules or Rules()
+        self.gates = gates or Gates()
+        self.users = users
+
+    def price(self, namespace: str, pod_set: str, template: PodTemplate) -> Charges | Refused:
+        """What one pod of a set costs, looked at alone."""
+        found = self.price_workload(namespace, [PodSetRequest(pod_set, 1, template)])
+        return found if isinstance(found, Refused) else found[pod_set]
+
+    def price_workload(
+        self,
+        namespace: str,
+        pod_sets: Sequence[PodSetRequest],
+        *,
+        workload: str = "",
+        flavor: Mapping[str, str] | None = None,
+    ) -> Mapping[str, Charges] | Refused:
+        """What pod sets cost, by name.
+
+        With the node labels of a `flavor`, prices are those of devices on its nodes. `workload` is the key of the workload in `users`.
+        """
+        fleet = Fleet(self.state, flavor)
+        bill = Bill()
+        claims = ClaimPricing(fleet, self.state.inventory.classes, self.mappings, self.rules, bill)
+        shared = SharedClaims(self.state, self.mappings, claims, bill, self.users, workload)
+        priced: dict[str, Charges] = {}
+        seen = Dependencies()
+        try:
+            for pod_set in pod_sets:
+                bill.items, bill.admin_devices, bill.measured = [], 0, set()
+                replaced = self._price_set(namespace, pod_set, claims, bill, shared)
+                seen |= bill.depends_on
+                priced[pod_set.name] = Charges.of_items(
+                    bill.items,
+                    replaced=replaced,
+                    admin_devices=bill.admin_devices,
+                    measured=frozenset(bill.measured),
+                    depends_on=bill.depends_on,
+                )
+                bill.depends_on = Dependencies()
+        except RefusedError as error:
+            return replace(error.refusal, depends_on=seen | bill.depends_on)
+        return priced
+
+    def _price_set(
+        self,
+        namespace: str,
+        pod_set: PodSetRequest,
+        claims: ClaimPricing,
+        bill: Bill,
+        shared: SharedClaims,
+    ) -> frozenset[str]:
+        """Put a pod set on the bill. The requests of its pods that are charged as devices. Raises RefusedError."""
+        spec = pod_set.template.spec
+        path = f"spec.podSets[{pod_set.name}].template.spec"
+        if not self.gates.devices:
+            if spec.resource_claims and self.gates.refuses_when_off:
+                text = "device quota is switched off (feature gate KueueDRAIntegration)"
+                raise refuse(Code.UNSUPPORTED, f"{path}.resourceClaims", text)
+            return frozenset()
+        pods = pod_set.count if pod_set.min_count is None else pod_set.min_count
+        for index, entry in enumerate(spec.resource_claims):
+            place = f"{path}.resourceClaims[{index}]"
+            if entry.resource_claim_name is not None:
+                if not self.rules.claims:
+                    text = "claims that pods name are not charged; use a ResourceClaimTemplate"
+                    raise refuse(Code.UNSUPPORTED, f"{place}.resourceClaimName", text)
+                shared.add((namespace, entry.resource_claim_name), place)
+            else:
+                self._price_template(namespace, entry, pods, place, claims, bill)
+        if not self.gates.extended:
+            return frozenset()
+        return self._price_extended(pod_set, pods, path, claims, bill)
+
+    def _price_template(
+        self,
+        namespace: str,
+        entry: PodResourceClaim,
+        pods: int,
+        path: str,
+        claims: ClaimPricing,
+        bill: Bill,
+    ) -> None:
+        name = entry.resource_claim_template_name or ""
+        bill.depends_on |= Dependencies(templates=frozenset(((namespace, name),)))
+        template = self.state.find_template(namespace, name)
+        if template is None:
+            text = f"there is no ResourceClaimTemplate {name} in namespace {namespace}"
+            field = f"{path}.resourceClaimTemplateName"
+            raise refuse(Code.TEMPLATE_MISSING, field, text, retryable=True)
+        origin = Origin(f"template {name}", f"resourceclaimtemplate/{name} spec.spec", pods)
+        claims.add(template.spec.spec, origin)
+
+    def _price_extended(
+        self,
+        pod_set: PodSetRequest,
+        pods: int,
+        path: str,
+        claims: ClaimPricing,
+        bill: Bill,
+    ) -> frozenset[str]:
+        spec = pod_set.template.spec
+        names = asked_names(spec, self.rules)
+        bill.depends_on |= Dependencies(names=names)
+        replaced = set()
+        for name, claim in device_claims(spec, names, self.state.extended, path):
+            replaced.add(name)
+            if claim is None:
+                continue
+            class_name = self.state.extended.class_of(name) or ""
+            if not self.rules.extended_sources and any(
+                mapping.sources for mapping in self.mappings.of_class(class_name)
+            ):
+                text = (
+                    f"{name} stands for class {class_name}, whose devices are measured; use a claim"
+                )
+                raise refuse(Code.UNSUPPORTED, path, text)
+            claims.add(claim, Origin(f"resource {name}", path, pods, resource=name))
+        return frozenset(replaced)

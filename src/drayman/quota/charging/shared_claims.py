@@ -1,0 +1,100 @@
+"""What claims cost that pods name, rather than get for themselves: once, however many pods of the workload share them.
+
+Within a workload the first pod set that names a claim is charged for it. Among workloads the book of its users says who pays. A claim
+that has its devices costs what these cost; otherwise it costs what its requests may come to.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from drayman.api.resource import ResourceClaim
+from drayman.placement.state import ClusterState
+from drayman.quota.amounts import Amounts, plus
+from drayman.quota.charging.allocated import allocated_amounts
+from drayman.quota.charging.claim_users import ClaimPrice, ClaimUsers
+from drayman.quota.charging.mappings import DeviceClassMappings
+from drayman.quota.charging.outcome import Code, Dependencies, Item, ObjectKey, refuse
+from drayman.quota.charging.requests import Bill, ClaimPricing, Origin
+from drayman.quota.charging.sharing import share_of
+
+
+class SharedClaims:
+    """The claims that the pods of one workload name."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        mappings: DeviceClassMappings,
+        pricing: ClaimPricing,
+        bill: Bill,
+        users: ClaimUsers | None,
+        workload: str,
+    ) -> None:
+        self._state = state
+        self._mappings = mappings
+        self._pricing = pricing
+        self._bill = bill
+        self._users = users
+        self._workload = workload
+        self.prices: dict[ObjectKey, ClaimPrice] = {}
+        """What each costs all of its users, for `ClaimUsers.enter`."""
+
+    def add(self, key: ObjectKey, path: str) -> None:
+        """Put a claim on the bill, unless it is there already. Raises RefusedError."""
+        self._bill.depends_on |= Dependencies(claims=frozenset((key,)))
+        if key in self.prices:
+            return
+        claim = self._state.find_claim(*key)
+        if claim is None:
+            text = f"there is no ResourceClaim {key[1]} in namespace {key[0]}"
+            raise refuse(Code.CLAIM_MISSING, f"{path}.resourceClaimName", text, retryable=True)
+        items = self._items(claim)
+        total: Amounts = {}
+        for item in items:
+            if item.resource:
+                total = plus(total, {item.resource: item.amount})
+        share = share_of(claim.spec, self._state.inventory.classes)
+        self.prices[key] = price = ClaimPrice(key, total, share)
+        self._bill.items += self._own_part(price, items)
+
+    def _items(self, claim: ResourceClaim) -> list[Item]:
+        """What the claim costs all of its users."""
+        name, bill = claim.metadata.name, self._bill
+        if claim.status.allocation is not None:
+            drivers = frozenset(result.driver for result in claim.status.results)
+            bill.depends_on |= Dependencies(drivers=drivers)
+            amounts = allocated_amounts([claim], self._state, self._mappings)
+            if amounts is not None:
+                devices = len(claim.status.results)
+                return [
+                    Item(
+                        source=f"claim {name}",
+                        request="",
+                        device_class="",
+                        resource=resource,
+                        devices=devices,
+                        amount=amount,
+                        why="what its devices cost",
+                        is_shared=True,
+                    )
+                    for resource, amount in amounts.items()
+                ]
+        before, bill.items = bill.items, []
+        origin = Origin(f"claim {name}", f"resourceclaim/{name} spec", is_shared=True)
+        self._pricing.add(claim.spec, origin)
+        found, bill.items = bill.items, before
+        return found
+
+    def _own_part(self, price: ClaimPrice, items: list[Item]) -> list[Item]:
+        """What of it this workload pays, now that others may pay as well."""
+        others = () if self._users is None else self._users.users(price.claim)
+        if self._users is None or others in ((), (self._workload,)):
+            return items
+        paid = dict(self._users.asked_of(self._workload, price))
+        found = []
+        for item in items:
+            amount = paid.pop(item.resource, 0) if item.resource else 0
+            why = f"{item.why}; {others[0]} pays the rest"
+            found.append(replace(item, amount=amount, why=why))
+        return found

@@ -1,0 +1,146 @@
+"""What wakes what: from a change of an object to the workloads whose price may be another one.
+
+Prices list the objects that they were made from (`Dependencies`), also where there is none because one of these is missing. Turned round,
+that is an index: a class, a template or a slice that appears reaches exactly the workloads that wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+from msgspec import Struct
+
+from drayman.api.resource import (
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
+from drayman.placement.extended import IMPLICIT_PREFIX
+from drayman.quota.charging.mappings import DeviceClassMappings
+from drayman.quota.charging.outcome import ANY_DRIVER, Dependencies, ObjectKey
+
+
+class Changed(Struct, frozen=True):
+    """What is not as it was before. Several changes can be looked up as one."""
+
+    classes: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+    templates: frozenset[ObjectKey] = frozenset()
+    claims: frozenset[ObjectKey] = frozenset()
+    drivers: frozenset[str] = frozenset()
+    """Whose devices changed, or `ANY_DRIVER` if that may be devices of all drivers."""
+
+    @classmethod
+    def of_class(cls, before: DeviceClass | None, after: DeviceClass | None) -> Changed:
+        """A class came, went or changed: for those who name it, or a resource that it stands, or stood, behind."""
+        if before is not None and after is not None and before.spec == after.spec:
+            return cls()
+        given = [each for each in (before, after) if each is not None]
+        classes = frozenset(each.metadata.name for each in given)
+        names = {each.spec.extended_resource_name for each in given}
+        names |= {f"{IMPLICIT_PREFIX}{name}" for name in classes}
+        return cls(classes=classes, names=frozenset(name for name in names if name))
+
+    @classmethod
+    def of_slice(cls, before: ResourceSlice | None, after: ResourceSlice | None) -> Changed:
+        """Devices came, went or changed."""
+        if before is not None and after is not None and before.spec == after.spec:
+            return cls()
+        return cls(drivers=frozenset(s.spec.driver for s in (before, after) if s is not None))
+
+    @classmethod
+    def of_template(cls, template: ResourceClaimTemplate) -> Changed:
+        return cls(templates=frozenset((_key(template),)))
+
+    @classmethod
+    def of_claim(cls, claim: ResourceClaim) -> Changed:
+        return cls(claims=frozenset((_key(claim),)))
+
+    @classmethod
+    def of_taint_rule(
+        cls, before: DeviceTaintRule | None, after: DeviceTaintRule | None
+    ) -> Changed:
+        """A rule taints other devices than before, or none any more."""
+        if before is not None and after is not None and before.spec == after.spec:
+            return cls()
+        selectors = [rule.spec.device_selector for rule in (before, after) if rule is not None]
+        drivers = {s.driver or ANY_DRIVER for s in selectors if s is not None}
+        return cls(drivers=frozenset(drivers))
+
+    @classmethod
+    def of_nodes(cls) -> Changed:
+        """Nodes came, went, or have other labels: devices are elsewhere now, or in other flavors."""
+        return cls(drivers=frozenset((ANY_DRIVER,)))
+
+    @classmethod
+    def of_mappings(cls, before: DeviceClassMappings, after: DeviceClassMappings) -> Changed:
+        """Devices are charged in another way."""
+        return cls(classes=before.difference(after).classes)
+
+    def concerns(self, price: Dependencies) -> bool:
+        """Whether a price may be another one now."""
+        if self.drivers and price.drivers and _meet(self.drivers, price.drivers):
+            return True
+        return not (
+            self.classes.isdisjoint(price.classes)
+            and self.names.isdisjoint(price.names)
+            and self.templates.isdisjoint(price.templates)
+            and self.claims.isdisjoint(price.claims)
+        )
+
+
+class Waiting:
+    """Who depends on what: workloads, or whatever has a price, by their keys."""
+
+    def __init__(self) -> None:
+        self._prices: dict[str, Dependencies] = {}
+        self._users: dict[Hashable, dict[str, None]] = {}
+
+    def note(self, key: str, price: Dependencies) -> None:
+        """A price was worked out, or could not be. It replaces what was known of the same key."""
+        if self._prices.get(key) == price:
+            return
+        self.forget(key)
+        self._prices[key] = price
+        for mark in _marks(price):
+            self._users.setdefault(mark, {})[key] = None
+
+    def forget(self, key: str) -> None:
+        """Nobody waits for this price any more."""
+        known = self._prices.pop(key, None)
+        for mark in () if known is None else _marks(known):
+            users = self._users[mark]
+            del users[key]
+            if not users:
+                del self._users[mark]
+
+    def concerned_by(self, changed: Changed) -> list[str]:
+        """Whose price may be another one now, each once, in the order in which they were noted for each object."""
+        marks = [*_marks(changed)]
+        if ANY_DRIVER in changed.drivers:
+            marks += [
+                mark for mark in self._users if isinstance(mark, tuple) and mark[0] == "driver"
+            ]
+        elif changed.drivers:
+            marks.append(("driver", ANY_DRIVER))
+        return list(dict.fromkeys(key for mark in marks for key in self._users.get(mark, ())))
+
+
+def _meet(changed: frozenset[str], looked_at: frozenset[str]) -> bool:
+    if ANY_DRIVER in changed or ANY_DRIVER in looked_at:
+        return True
+    return not changed.isdisjoint(looked_at)
+
+
+def _marks(of: Dependencies | Changed) -> Iterator[Hashable]:
+    yield from (("class", name) for name in of.classes)
+    yield from (("name", name) for name in of.names)
+    yield from (("template", key) for key in of.templates)
+    yield from (("claim", key) for key in of.claims)
+    yield from (("driver", name) for name in of.drivers)
+
+
+def _key(value: ResourceClaim | ResourceClaimTemplate) -> ObjectKey:
+    return value.metadata.namespace, value.metadata.name

@@ -1,0 +1,163 @@
+"""What is written into an object when it comes in, so that it waits: Jobs are suspended, pods are held by a gate, sets pass their queue on.
+
+As Kueue's webhooks do it. What is below something that waits itself, such as a pod of a Job, does not wait a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from drayman.api.labels import LabelMatcher
+from drayman.api.struct import Json
+from drayman.placement.gangs.dialects.kueue import FAST_ADMISSION, NAME, ROLE, TOTAL
+from drayman.workloads.queued.kinds import (
+    BY_KIND,
+    DEPLOYMENTS,
+    FRAMEWORKS,
+    PODS,
+    STATEFUL_SETS,
+    QueuedKind,
+)
+from drayman.workloads.queued.names import (
+    DEFAULT_QUEUE,
+    FINALIZER,
+    GATE,
+    MANAGED,
+    PREBUILT,
+    PRIORITY_CLASS,
+    QUEUE,
+    SERVING,
+    labels_of,
+    queue_of,
+    workload_name,
+)
+from drayman.workloads.queued.places import Object, number, read
+from drayman.workloads.queued.pods import role_hash
+
+_EVERYWHERE: Final = LabelMatcher(())
+_SETS: Final = {("apps", "Deployment"): DEPLOYMENTS, ("apps", "StatefulSet"): STATEFUL_SETS}
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """Which objects wait."""
+
+    frameworks: frozenset[str] = frozenset(FRAMEWORKS)
+    without_queue: bool = False
+    """Whether also what names no queue: it then waits until it names one."""
+    namespaces: LabelMatcher = field(default=_EVERYWHERE)
+    """The labels of namespaces in which anything waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What has to be known about where an object is created."""
+
+    namespace_labels: Mapping[str, str]
+    has_default_queue: bool
+    """Whether the namespace has a local queue for what names none."""
+
+
+def framework_of(group: str, kind: str) -> str | None:
+    """What a kind is called in the configuration; None if it cannot wait."""
+    if (group, kind) == ("", "Pod"):
+        return PODS
+    known = BY_KIND.get((group, kind))
+    return known.framework if known is not None else _SETS.get((group, kind))
+
+
+def waits(obj: Mapping[str, Json], framework: str, intake: Intake, around: Surroundings) -> bool:
+    """Whether an object has to wait for quota. Its queue has been set by `choose_queue`."""
+    if framework not in intake.frameworks or not intake.namespaces.matches(around.namespace_labels):
+        return False
+    if is_below_queued(obj, intake):
+        return False
+    return bool(queue_of(obj)) or intake.without_queue
+
+
+def is_below_queued(obj: Mapping[str, Json], intake: Intake) -> bool:
+    """Whether the owner of an object is of a kind that waits as a whole. Sets do not: their pods do."""
+    for owner in read(obj, ("metadata", "ownerReferences")) or ():
+        if owner.get("controller"):
+            group = str(owner.get("apiVersion") or "").rpartition("/")[0]
+            kind = BY_KIND.get((group, str(owner.get("kind"))))
+            return kind is not None and kind.framework in intake.frameworks
+    return False
+
+
+def choose_queue(obj: Object, framework: str, intake: Intake, around: Surroundings) -> None:
+    """Put an object that names no queue into the default one of its namespace."""
+    if queue_of(obj) or not around.has_default_queue or framework not in intake.frameworks:
+        return
+    owners = read(obj, ("metadata", "ownerReferences")) or ()
+    if any(owner.get("controller") for owner in owners):
+        return  # Whatever made it has decided about its queue.
+    if intake.namespaces.matches(around.namespace_labels):
+        obj["metadata"]["labels"] = {**labels_of(obj), QUEUE: DEFAULT_QUEUE}
+
+
+def hold_job(kind: QueuedKind, obj: Object) -> None:
+    """Suspend a new object."""
+    part: Json = obj
+    for name in kind.suspend[:-1]:
+        part = part.setdefault(name, {})
+    part[kind.suspend[-1]] = True
+
+
+def hold_pod(obj: Object) -> None:
+    """Gate a new pod, and mark it as one that a queue lets go."""
+    metadata, spec = obj["metadata"], obj["spec"]
+    metadata["labels"] = {**labels_of(obj), MANAGED: "true"}
+    finalizers = metadata.get("finalizers") or []
+    if FINALIZER not in finalizers:
+        metadata["finalizers"] = [*finalizers, FINALIZER]
+    gates = spec.get("schedulingGates") or []
+    if not any(gate.get("name") == GATE for gate in gates):
+        spec["schedulingGates"] = [*gates, {"name": GATE}]
+    if labels_of(obj).get(NAME):
+        annotations = metadata.get("annotations") or {}
+        metadata["annotations"] = {**annotations, ROLE: role_hash(spec)}
+
+
+def pass_on(obj: Object) -> None:
+    """Have the pods of a Deployment wait in its queue."""
+    labels = _member(_member(_member(obj["spec"], "template"), "metadata"), "labels")
+    for name in (QUEUE, PRIORITY_CLASS):
+        if labels_of(obj).get(name):
+            labels[name] = labels_of(obj)[name]
+
+
+def group_name_of(obj: Mapping[str, Json]) -> str:
+    """The group that the pods of a StatefulSet are."""
+    return workload_name("apps", "StatefulSet", obj["metadata"].get("name", ""), "")
+
+
+def pass_on_as_group(obj: Object) -> None:
+    """Have the pods of a StatefulSet wait together, and be admitted with the first."""
+    pass_on(obj)
+    metadata = _member(_member(obj["spec"], "template"), "metadata")
+    _member(metadata, "labels")[NAME] = group_name_of(obj)
+    annotations = _member(metadata, "annotations")
+    annotations[TOTAL] = str(number(obj["spec"].get("replicas"), 1))
+    annotations[FAST_ADMISSION] = annotations[SERVING] = "true"
+
+
+def _member(part: Object, name: str) -> Object:
+    found = part.get(name)
+    if not isinstance(found, dict):
+        found = part[name] = {}
+    return found
+
+
+def queue_change_problem(
+    new: Mapping[str, Json], old: Mapping[str, Json], *, held: bool
+) -> str | None:
+    """Why the labels of an object that waits or runs may not be changed like this; None if they may."""
+    if not held and queue_of(old) and queue_of(new) != queue_of(old):
+        return f"the queue cannot change while the object runs: it is in {queue_of(old)}"
+    before, after = labels_of(old).get(PREBUILT), labels_of(new).get(PREBUILT)
+    if not held and before != after:
+        return "the Workload that was made for it cannot be exchanged while the object runs"
+    return None
