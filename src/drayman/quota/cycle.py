@@ -59,7 +59,6 @@ class Cycle:
 
     def _nominee(self, queue: ClusterQueueState, entry: Entry) -> Nominee:
         assignment, targets = self._solution(queue, entry)
-        entry.positions = assignment.positions
         return Nominee(entry, queue, assignment, targets)
 
     def _solution(
@@ -167,16 +166,16 @@ class Cycle:
                 continue
             text = f"Preempted to accommodate a workload ({by.facts.uid}) of ClusterQueue {nominee.queue.name} due to {target.reason}"
             self._decisions.append(Preempted(target.entry.key, by.key, target.reason, text))
-        by.positions = {}
         text = f"Pending the preemption of {len(nominee.targets)} workload(s)"
         self._refuse(nominee, Again.VICTIMS, Refusal(WAITING_FOR_PREEMPTED, text))
 
     def _skip(self, nominee: Nominee, text: str) -> None:
-        nominee.entry.positions = {}
         self._refuse(nominee, Again.AT_ONCE, Refusal(WAITING_FOR_QUOTA, text))
 
     def _refuse(self, nominee: Nominee, again: Again, refusal: Refusal | None) -> None:
         said = refusal or Refusal(WAITING_FOR_QUOTA, "insufficient unused quota")
         entry = nominee.entry
+        # Who preempts begins with the first flavor again: with its victims gone, everything may be otherwise.
+        entry.positions = {} if again is Again.VICTIMS else nominee.assignment.positions
         self._decisions.append(Refused(entry.key, said.reason, said.message))
         nominee.queue.waiting.refuse(entry, again)

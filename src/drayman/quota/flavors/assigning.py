@@ -144,6 +144,7 @@ class Assigner:
         """Flavors for all resources of a unit, or None if there is one that it cannot get."""
         wanted = unit.total
         chosen: dict[str, Choice] = {}
+        positions: dict[tuple[str, str], int] = {}
         for resource in sorted(wanted):
             if resource in chosen:
                 continue
@@ -163,7 +164,8 @@ class Assigner:
             chosen.update(found.choices)
             if found.tried is not None:
                 for name in found.choices:
-                    self._positions[unit.demands[0].name, name] = found.tried
+                    positions[unit.demands[0].name, name] = found.tried
+        self._positions.update(positions)
         for resource, choice in chosen.items():
             what = FlavorResource(choice.flavor, resource)
             self._usage[what] = self._usage.get(what, 0) + wanted[resource]

@@ -46,7 +46,6 @@ def _workload(workload: Workload) -> dict[str, Any]:
     status = status_of(WorkloadStatus, workload)
     shown: dict[str, Any] = {"status": _phase(status)}
     if shown["status"] in ("admitted", "quotaReserved") and status.admission is not None:
-        shown["clusterQueue"] = status.admission.cluster_queue
         shown["podSets"] = [_pod_set(each) for each in status.admission.pod_set_assignments]
     if not spec_of(WorkloadSpec, workload).active:
         shown["active"] = False
