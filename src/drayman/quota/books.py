@@ -129,7 +129,8 @@ class Books:
 
     def wake(self, name: str) -> None:
         """Something may have become possible in the tree of a queue."""
-        self._to_wake.add(name)
+        if name in self.queues:
+            self._to_wake.add(name)
 
     def is_ready(self, name: str) -> None:
         """Somebody new waits in a queue."""

@@ -160,6 +160,8 @@ class QuotaState:
         facts = reading.facts
         entry = self.entries.get(facts.key)
         if facts.finished:
+            if entry is not None:
+                self.books.wake(entry.waits_in)
             self.remove_workload(facts.key)
             return
         if entry is None:

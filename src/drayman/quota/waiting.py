@@ -74,11 +74,17 @@ class Waiting:
         return self._sticky
 
     def add(self, entry: Entry, now: float) -> None:
-        """Have a workload wait, ready to be tried unless it must not be yet."""
+        """Have a workload wait, ready to be tried unless it must not be yet, or others of its shape have been tried in vain."""
         self.discard(entry.key)
+        pooled = self._pooled.get(entry.shape)
+        if pooled is not None and self._first(pooled, entry.shape) is None:
+            del self._pooled[entry.shape]
+            pooled = None
         self._entries[entry.key] = entry
         if entry.facts.requeue_at > now:
             self._later[entry.key] = entry
+        elif pooled is not None:
+            heappush(pooled.heap, (entry.facts.order, entry.key))
         else:
             self._push(entry)
 

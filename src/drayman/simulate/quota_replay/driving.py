@@ -1,8 +1,8 @@
 """Runs a scenario: applies its steps, and has the engine decide until nothing moves any more.
 
-A workload that gets quota is admitted at once, one that has to give it up has stopped before the next cycle. The clock goes on by a second
-with each cycle. Everything has come to rest when no queue has anything left to try, or when as many cycles as there are workloads, and a few
-more, have changed nothing.
+A workload that gets quota is admitted at once, one that has to give it up has stopped before the next cycle. The clock goes on by a
+second with each cycle. Everything has come to rest when no queue has anything left to try, or when as many cycles as there are workloads,
+and a few more, have changed nothing.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Run:
         self._cycle = 1
         quiet, most = 0, len(tuple(self.objects.workloads())) + _SPARE_CYCLES
         unsettled = False
-        for count in range(_MOST_CYCLES):
+        for _ in range(_MOST_CYCLES):
             moved = self._reconcile()
             happened = len(self._events)
             self._cycle += bool(moved)
@@ -100,7 +100,7 @@ class Run:
             self._cycle += len(self._events) > happened
             self._now += 1
             quiet = 0 if moved else quiet + 1
-            if not decisions and not moved or quiet > most:
+            if (not decisions and not moved) or quiet > most:
                 break
         else:
             unsettled = True
