@@ -96,6 +96,12 @@ resources:
     - gpu.nvidia.com
 """
 PROBLEM: Final = {"name": "p", "node": {"metadata": {"name": "n"}}, "claims": []}
+QUEUES: Final = {
+    "name": "s",
+    "nodes": [{"name": "n", "gpus": 1}],
+    "queues": [{"name": "q"}],
+    "podGroups": [{"name": "g", "queue": "q", "pods": [{"name": "g-0", "gpus": 1}]}],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +214,9 @@ CASES: Final = {
     "cel": Case(
         "cel --devices slices.json -e \"device.driver == 'gpu.nvidia.com'\"", "gpu-7 +match"
     ),
+    "replay queues": Case(
+        "replay queues --scenarios queues.jsonl --results -", '"g-0":"n"', is_data=True
+    ),
 }
 
 
@@ -241,6 +250,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     write_trace(home / "traces")
     (home / "many.yaml").write_text(PLUGIN_POD.replace("old", "many").replace("2", "9"))
     (home / "problems.jsonl").write_text(json.dumps(PROBLEM))
+    (home / "queues.jsonl").write_text(json.dumps(QUEUES))
     succeed(home, *DRAYMAN, "up", "--detach", "--port", "0", "--profile", PROFILES)
     try:
         kubectl = ("kubectl", "--kubeconfig", ".local/state/drayman/kubeconfig")

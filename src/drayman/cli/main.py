@@ -50,6 +50,7 @@ COMMANDS: Final = {
     "demo": "drayman.cli.demo.command:demo",
     "allocate": "drayman.cli.allocate:allocate",
     "cel": "drayman.cli.cel:cel",
+    "replay": "drayman.cli.replay.command:replay",
     "completion": "drayman.cli.completing:completion",
 }
 
