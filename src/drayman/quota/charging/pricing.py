@@ -71,10 +71,16 @@ class DevicePricing:
         self.gates = gates or Gates()
         self.users = users
 
-    def price(self, namespace: str, pod_set: str, template: PodTemplate) -> Charges | Refused:
-        """What one pod of a set costs, looked at alone."""
-        found = self.price_workload(namespace, [PodSetRequest(pod_set, 1, template)])
-        return found if isinstance(found, Refused) else found[pod_set]
+    def price(
+        self, namespace: str, pod_set: str, template: PodTemplate, pods: int = 1
+    ) -> Charges | Refused:
+        """What one pod of a set costs, the set looked at alone; `pods` is how many it has.
+
+        Claims that the pods share are charged to all of them, in parts that come to their price, rounded up for each pod. Whoever can
+        charge a set as a whole asks `price_workload`, which also sees that pod sets share claims and compete for devices.
+        """
+        found = self.price_workload(namespace, [PodSetRequest(pod_set, pods, template)])
+        return found if isinstance(found, Refused) else found[pod_set].spread_over(pods)
 
     def price_workload(
         self,
