@@ -74,13 +74,6 @@ def test_a_claim_that_pods_share_is_charged_once() -> None:
     ]
 
 
-def test_a_claim_is_divided_among_pods_where_sets_cannot_be_charged() -> None:
-    """Three pods that share a claim of four devices are charged two each, which is never less than it costs."""
-    state = cluster(claims=[claim("c", exactly(count=4))])
-    found = pricing(state).price("default", "main", pods(claims=["c"]), 3)
-    assert (charged(found), dict(found.once)) == ({"gpus": 2}, {})
-
-
 def test_a_claim_that_has_its_devices_costs_what_they_cost() -> None:
     """The request could have had the large partition; it got the small one."""
     parts = [
