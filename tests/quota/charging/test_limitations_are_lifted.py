@@ -89,6 +89,16 @@ def test_a_claim_that_has_its_devices_costs_what_they_cost() -> None:
     assert _once(after) == {"gpu.memory": 5 * GI}
 
 
+def test_a_claim_with_devices_that_nothing_is_charged_for_has_no_price() -> None:
+    """Having its devices already does not make it free."""
+    held = claim("c", exactly())
+    result = {"request": "req", "driver": GPU, "pool": "node-1", "device": "d"}
+    held["status"] = {"allocation": {"devices": {"results": [result]}}}
+    found = refused(price(cluster(piece(["d"]), claims=[held]), pods(claims=["c"]), mappings=()))
+    assert found.code is Code.CLASS_UNMAPPED
+    assert found.path.startswith("resourceclaim/c spec.devices.requests[0]")
+
+
 def _once(state: Any) -> dict[str, int]:
     found = price(state, pods(claims=["c"]))
     assert charged(found) == {}

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from drayman.quota.amounts import Amounts, plus
+from drayman.quota.amounts import Amounts, saturated
 from drayman.quota.charging.sharing import Share
 from drayman.quota.demands import Charged, Unpriced
 
@@ -124,7 +124,7 @@ class Charges(Charged, frozen=True):
         for item in listed:
             if item.resource:
                 total = once if item.is_shared else per_pod
-                total.update(plus(total, {item.resource: item.amount}))
+                total[item.resource] = saturated(total.get(item.resource, 0) + item.amount)
         return cls(
             charges=per_pod,
             replaced=replaced,

@@ -106,6 +106,7 @@ class DevicePricing:
                 claims.of_pod.clear()
                 shared.prices.clear()
                 replaced = self._price_set(namespace, pod_set, claims, bill, shared)
+                claims.settle()
                 self._check_constraints(claims, _spec_path(pod_set), flavor, bill)
                 seen |= bill.depends_on
                 priced[pod_set.name] = Charges.of_items(

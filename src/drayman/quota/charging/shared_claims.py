@@ -65,7 +65,7 @@ class SharedClaims:
     def _items(self, claim: ResourceClaim) -> list[Item]:
         """What the claim costs all of its users."""
         name, bill = claim.metadata.name, self._bill
-        if claim.status.allocation is not None:
+        if claim.status.allocation is not None and self._is_mapped(claim):
             drivers = frozenset(result.driver for result in claim.status.results)
             bill.depends_on |= Dependencies(drivers=drivers)
             amounts = allocated_amounts([claim], self._state, self._mappings)
@@ -89,6 +89,14 @@ class SharedClaims:
         self._pricing.add(claim.spec, origin)
         found, bill.items = bill.items, before
         return found
+
+    def _is_mapped(self, claim: ResourceClaim) -> bool:
+        """Whether all devices of the claim are charged under some name. If not, its requests say which are not."""
+        return all(
+            self._mappings.of_class(spec.device_class_name)
+            for request in claim.spec.devices.requests
+            for _, spec in request.alternatives()
+        )
 
     def _own_part(self, price: ClaimPrice, items: list[Item]) -> list[Item]:
         """What of it this workload pays, now that others may pay as well."""
