@@ -9,9 +9,9 @@ follows the cluster, and one `Rooms` on it (`rooms`):
    or before it. If that fails: `Rooms.forget`.
 2. Every Workload that the server shows goes to `Rooms.follow` (`forget` when it is deleted), every pod to `Rooms.see` (`lose` when it is
    deleted): room that is kept follows from what is written down, also after a restart, and ends with the admission.
-3. When nodes, slices, classes or taints change: `Rooms.fitter.review` for each reservation of `Rooms.book`, or for those `on` the nodes that
-   changed. `Intact`: nothing to do. `Moved`: `book.replace`, and the new record (`record_of`) is written. `Unfit`: the workload is evicted
-   with that reason and requeued.
+3. When nodes, slices, classes or taints change: `Rooms.fitter.review` for each reservation of `Rooms.book`, or for those `on` the nodes
+   that changed. `Intact`: nothing to do. `Moved`: `book.replace`, and the new record (`record_of`) is written. `Unfit`: the workload is
+   evicted with that reason and requeued.
 
 The scheduler does step 2 on its own state (`scheduler/admitted_room.py`), so that nobody else gets the room. The other modules: `expecting`
 makes the pods that a workload will have, `fitter` finds places for them, `reservation` is the result as data, `book` counts it in a state.
