@@ -6,7 +6,7 @@ the same time do not undo each other's work: the second is refused and decides a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,7 +17,7 @@ from drayman.api.errors import DecodeError
 from drayman.api.kueue import status_of
 from drayman.api.kueue_workload import Workload, WorkloadSpec, WorkloadStatus
 from drayman.cluster.client import Client
-from drayman.cluster.errors import NotFoundError
+from drayman.cluster.errors import ClusterError, NotFoundError
 from drayman.cluster.event_buffer import Reference
 from drayman.cluster.informer import Handler, Notice
 from drayman.cluster.informers import Informers
@@ -25,6 +25,8 @@ from drayman.cluster.options import DeleteOptions
 from drayman.cluster.patches import json_patch
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import JsonObject, typed
+from drayman.cluster.together import Bundle
+from drayman.cluster.writes import PatchWrite
 from drayman.controllers.quota.loop import Key
 from drayman.controllers.workloads.holdings import version_of
 from drayman.workloads.queued.names import IN_USE
@@ -63,6 +65,12 @@ class Known:
 
 def _owner_uids(workload: Workload) -> Iterable[str]:
     return [owner.uid for owner in workload.metadata.owner_references]
+
+
+def _version(known_: Known) -> JsonObject:
+    """The part of a patch that has it refused if the object has changed meanwhile."""
+    version = known_.workload.metadata.resource_version
+    return {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
 
 
 def known(workload: Workload) -> Known:
@@ -112,7 +120,9 @@ class WorkloadBook:
         return [each for each in found if uid in _owner_uids(each.workload)]
 
     def all(self) -> list[Known]:
-        return [each for key in self._informer.cache.names() if (each := self.find(key)) is not None]
+        return [
+            each for key in self._informer.cache.names() if (each := self.find(key)) is not None
+        ]
 
     async def create(self, body: JsonObject) -> Known:
         made = await self._client.create(_VALUES, body)
@@ -125,6 +135,28 @@ class WorkloadBook:
         change: JsonObject = {"op": "add", "path": "/status", "value": codec.to_dict(status)}
         return await self._patch(known_, [change], "status")
 
+    def bundle(
+        self,
+        known_: Known,
+        status: WorkloadStatus,
+        refused: Callable[[ClusterError], None],
+        written: Callable[[Known], None],
+    ) -> Bundle:
+        """A status to be written together with others; the functions are told what became of it."""
+        metadata = known_.workload.metadata
+        change: JsonObject = {"op": "add", "path": "/status", "value": codec.to_dict(status)}
+        patch = json_patch([_version(known_), change])
+        write = PatchWrite(
+            WORKLOADS, metadata.name, patch, metadata.namespace, subresource="status"
+        )
+
+        def taken(answers: Sequence[object]) -> None:
+            (answer,) = answers
+            assert isinstance(answer, Workload)
+            written(self._wrote(answer))
+
+        return Bundle([write], refused, taken)
+
     async def change(self, known_: Known, operations: Sequence[JsonObject]) -> Known:
         """Changes the spec or the metadata. Raises ConflictError where the object has changed meanwhile."""
         return await self._patch(known_, operations)
@@ -135,7 +167,9 @@ class WorkloadBook:
         if len(kept) == len(known_.workload.metadata.finalizers):
             return
         try:
-            await self.change(known_, [{"op": "add", "path": "/metadata/finalizers", "value": kept}])
+            await self.change(
+                known_, [{"op": "add", "path": "/metadata/finalizers", "value": kept}]
+            )
         except NotFoundError:
             self._own.pop(known_.key, None)
 
@@ -155,12 +189,7 @@ class WorkloadBook:
         self, known_: Known, operations: Sequence[JsonObject], subresource: str = ""
     ) -> Known:
         metadata = known_.workload.metadata
-        version: JsonObject = {
-            "op": "replace",
-            "path": "/metadata/resourceVersion",
-            "value": metadata.resource_version,
-        }
-        patch = json_patch([version, *operations])
+        patch = json_patch([_version(known_), *operations])
         written = await self._client.patch(
             WORKLOADS, metadata.name, patch, metadata.namespace, subresource=subresource
         )

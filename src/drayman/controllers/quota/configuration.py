@@ -127,7 +127,9 @@ def read_configuration(name: str, data: bytes) -> QueueConfiguration:
     except DocumentError as error:
         raise ConfigurationFileError(str(error)) from error
     if len(documents) != 1:
-        raise ConfigurationFileError(f"{name}: has {len(documents)} objects, and not one Configuration")
+        raise ConfigurationFileError(
+            f"{name}: has {len(documents)} objects, and not one Configuration"
+        )
     return configuration_of(documents[0], name)
 
 
@@ -226,18 +228,26 @@ def _settings_errors(settings: QuotaSettings, given: _File) -> Iterator[FieldErr
     yield from _resource_errors(settings)
     sampled = settings.admission_fair_sharing
     if sampled is not None:
-        yield from _duration_errors("admissionFairSharing.usageHalfLifeTime", sampled.usage_half_life_time)
-        yield from _duration_errors("admissionFairSharing.usageSamplingInterval", sampled.usage_sampling_interval)
+        yield from _duration_errors(
+            "admissionFairSharing.usageHalfLifeTime", sampled.usage_half_life_time
+        )
+        yield from _duration_errors(
+            "admissionFairSharing.usageSamplingInterval", sampled.usage_sampling_interval
+        )
         for name, weight in sampled.resource_weights.items():
             if weight < 0:
-                yield invalid(f"admissionFairSharing.resourceWeights[{name}]", weight, "must not be negative")
+                yield invalid(
+                    f"admissionFairSharing.resourceWeights[{name}]", weight, "must not be negative"
+                )
 
 
 def _resource_errors(settings: QuotaSettings) -> Iterator[FieldError]:
     resources = settings.resources
     strategies = ("BlockUndeclared", IGNORE_UNDECLARED)
     if resources.quota_check_strategy not in strategies:
-        yield not_supported("resources.quotaCheckStrategy", resources.quota_check_strategy, strategies)
+        yield not_supported(
+            "resources.quotaCheckStrategy", resources.quota_check_strategy, strategies
+        )
     if resources.quota_check_strategy == IGNORE_UNDECLARED and resources.exclude_resource_prefixes:
         yield forbidden("resources.excludeResourcePrefixes", f"has no use with {IGNORE_UNDECLARED}")
     seen: set[str] = set()

@@ -7,7 +7,7 @@ it runs. The pod set's label in a template says that it was started and has not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from drayman.api import codec
@@ -64,6 +64,10 @@ class QueuedJobs:
             objects.add_handler(self._object_changed)
             self._find = lambda key: objects.cache.get(key[1], key[0])
 
+    def exists(self, namespace: str, name: str, uid: str) -> bool:
+        found = self._find((namespace, name))
+        return found is not None and found["metadata"].get("uid") == uid
+
     def workload_changed(self, owner_name: str, namespace: str) -> None:
         """A Workload of an object of this kind changed."""
         self.loop.queue.add((namespace, owner_name))
@@ -114,7 +118,9 @@ class QueuedJobs:
             owned.sort(key=lambda each: (not life.holds_quota(each.status), each.name))
             for surplus in owned[1:]:
                 await self._shared.book.delete(surplus)
-                self._record(obj, "DeletedWorkload", f"Deleted not matching Workload: {surplus.name}")
+                self._record(
+                    obj, "DeletedWorkload", f"Deleted not matching Workload: {surplus.name}"
+                )
         return owned[0] if owned else None
 
     async def _prebuilt(self, obj: Object, name: str) -> Known | None:
@@ -177,7 +183,9 @@ class QueuedJobs:
         if workload is None:
             return
         if not life.is_finished(workload.status):
-            status = life.finished(workload.status, ended, self._shared.clock(), workload.generation)
+            status = life.finished(
+                workload.status, ended, self._shared.clock(), workload.generation
+            )
             workload = await self._shared.book.write_status(workload, status)
             self._record(obj, "FinishedWorkload", f"Workload {workload.name} is declared finished")
         await self._shared.book.let_go(workload)
@@ -186,23 +194,17 @@ class QueuedJobs:
 
     async def _suspended(self, obj: Object, workload: Known) -> None:
         status = workload.status
-        if _may_run(workload):
+        if may_run(workload):
             await self._start(obj, workload)
         elif await self._restore(obj, workload):
             return
         elif life.holds_quota(status):
-            if (life.is_evicted(status) or not workload.spec.active) and not self._kind.is_active(obj):
-                await self._release(workload)
+            if (life.is_evicted(status) or not workload.spec.active) and not self._kind.is_active(
+                obj
+            ):
+                await release_quota(self._shared, workload)
         else:
             await self._keep_in_step(obj, workload)
-
-    async def _release(self, workload: Known) -> None:
-        evicted = workload.status.condition("Evicted")
-        message = "" if evicted is None else evicted.message
-        status = life.released(
-            workload.status, PENDING_EVALUATION, message, self._shared.clock(), workload.generation
-        )
-        await self._shared.book.write_status(workload, status)
 
     async def _restore(self, obj: Object, workload: Known) -> bool:
         """Give an object back its templates. True while that is still to be done."""
@@ -253,7 +255,11 @@ class QueuedJobs:
         assert importance.source is not None
         return [
             {"op": "add", "path": "/spec/priority", "value": importance.priority},
-            {"op": "add", "path": "/spec/priorityClassRef", "value": codec.to_dict(importance.source)},
+            {
+                "op": "add",
+                "path": "/spec/priorityClassRef",
+                "value": codec.to_dict(importance.source),
+            },
         ]
 
     # Started.
@@ -267,7 +273,8 @@ class QueuedJobs:
         try:
             sets = pod_sets_of(self._kind, obj)
             if not same_pod_sets(sets, workload.spec.pod_sets):
-                await self._start_over(obj, workload)
+                if not self._kind.is_active(obj):
+                    await self._start_over(obj, workload)
                 return
             changes = start(self._kind, obj, self._additions(workload))
         except (CompositionError, StartError) as error:
@@ -292,15 +299,17 @@ class QueuedJobs:
         )
 
     async def _running(self, obj: Object, workload: Known) -> None:
-        if not _may_run(workload):
-            await self._suspend(obj, _why_not(workload))
+        if not may_run(workload):
+            await self._suspend(obj, why_not(workload))
             return
         if not self._runs_as_admitted(obj, workload):
             await self._suspend(obj, "its pods are not those that were admitted")
             return
         status, now = workload.status, self._shared.clock()
         status = life.pods_ready(status, self._kind.are_pods_ready(obj), now, workload.generation)
-        status = life.reclaimed(status, _within(self._kind.reclaimable(obj), workload.spec.pod_sets))
+        status = life.reclaimed(
+            status, _within(self._kind.reclaimable(obj), workload.spec.pod_sets)
+        )
         await self._shared.book.write_status(workload, status)
 
     def _runs_as_admitted(self, obj: Object, workload: Known) -> bool:
@@ -334,15 +343,24 @@ class QueuedJobs:
         )
 
     def _record(self, obj: Object, reason: str, note: str, *, warning: bool = False) -> None:
-        type_ = "Warning" if warning else "Normal"
-        self._shared.record(self._resource, obj, "Warning" if type_ == "Warning" else "Normal", reason, note)
+        self._shared.record(self._resource, obj, "Warning" if warning else "Normal", reason, note)
 
 
 def _as_object(job: Job | None) -> Object | None:
     return None if job is None else codec.to_dict(job)
 
 
-def _may_run(workload: Known) -> bool:
+async def release_quota(shared: Shared, workload: Known) -> None:
+    """Give back the quota of an evicted Workload of which nothing runs."""
+    evicted = workload.status.condition("Evicted")
+    message = "" if evicted is None else evicted.message
+    status = life.released(
+        workload.status, PENDING_EVALUATION, message, shared.clock(), workload.generation
+    )
+    await shared.book.write_status(workload, status)
+
+
+def may_run(workload: Known) -> bool:
     status = workload.status
     return (
         life.is_admitted(status)
@@ -352,7 +370,7 @@ def _may_run(workload: Known) -> bool:
     )
 
 
-def _why_not(workload: Known) -> str:
+def why_not(workload: Known) -> str:
     status = workload.status
     if not workload.spec.active:
         return "its Workload is not active"
@@ -362,8 +380,7 @@ def _why_not(workload: Known) -> str:
     return "Not admitted by cluster queue"
 
 
-def _within(pods: dict[str, int] | object, pod_sets: Sequence[PodSet]) -> dict[str, int]:
+def _within(pods: Mapping[str, int], pod_sets: Sequence[PodSet]) -> dict[str, int]:
     """Numbers of pods that are not more than there are."""
     most = {each.name: each.count for each in pod_sets}
-    given = pods if isinstance(pods, dict) else {}
-    return {name: min(number, most[name]) for name, number in given.items() if name in most}
+    return {name: min(number, most[name]) for name, number in pods.items() if name in most}

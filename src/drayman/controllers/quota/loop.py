@@ -20,7 +20,9 @@ _log: Final = logging.getLogger(__name__)
 class Loop:
     """Workers that share a queue of keys."""
 
-    def __init__(self, name: str, attend: Callable[[Key], Awaitable[None]], workers: int = 2) -> None:
+    def __init__(
+        self, name: str, attend: Callable[[Key], Awaitable[None]], workers: int = 2
+    ) -> None:
         self._name = name
         self._attend_to = attend
         self._workers = workers

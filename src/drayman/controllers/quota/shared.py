@@ -49,7 +49,12 @@ class Shared:
         self._namespaces = informers.informer(NAMESPACES).cache
 
     def record(
-        self, resource: Resource[JsonObject], obj: JsonObject, type_: EventType, reason: str, note: str
+        self,
+        resource: Resource[JsonObject],
+        obj: JsonObject,
+        type_: EventType,
+        reason: str,
+        note: str,
     ) -> None:
         """Records an event about an object in its decoded form."""
         self.recorder.record(Reference.to(resource, obj), type_, reason, note, reason)
