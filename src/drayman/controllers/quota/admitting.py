@@ -26,6 +26,7 @@ from drayman.controllers.quota.shared import Shared
 from drayman.controllers.quota.verdicts import Verdicts
 from drayman.quota.decisions import Decision, Refused
 from drayman.quota.state import QuotaState
+from drayman.workloads.queued import life
 
 _log: Final = logging.getLogger(__name__)
 _PAUSE_S: Final = 1.0
@@ -199,7 +200,8 @@ class Admitting:
             self.state.remove_workload(name)
             self.devices.forget(name)
             return
-        if known.problem:
+        if known.problem or (known.spec.active and life.is_deactivated(known.status)):
+            # One that was made active again waits from when its status says so: what was counted against it is forgotten first.
             self.state.remove_workload(name)
             return
         self.devices.begin()

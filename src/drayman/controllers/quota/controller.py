@@ -13,6 +13,7 @@ from drayman.api.kueue_workload import Workload
 from drayman.cluster.client import Client
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
+from drayman.cluster.recording import EventRecorder
 from drayman.controllers.quota.admitting import Admitting
 from drayman.controllers.quota.configuration import (
     ConfigurationFileError,
@@ -98,6 +99,10 @@ class QuotaController:
         self._status = QueueStatus(self._shared, self._admitting)
         self._shared.book.listen(self._workload_changed)
         self._source.listen(self._configure)
+
+    @property
+    def recorder(self) -> EventRecorder:
+        return self._shared.recorder
 
     async def run(self) -> None:
         """Works until cancelled."""
