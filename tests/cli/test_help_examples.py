@@ -61,7 +61,7 @@ ABOUT_A_RUNNING_CLUSTER: Final = ("down", "status", "kubeconfig")
 ABOUT_SIMULATED_NODES: Final = ("node", "device", "map", "top", "migrate")
 """Their examples follow from one another."""
 ABOUT_WHAT_WAITS: Final = ("explain", "defrag")
-ABOUT_PLANS: Final = ("plan", "capacity", "snapshot")
+ABOUT_PLANS: Final = ("plan", "capacity", "snapshot", "quota")
 
 
 def examples(command: str) -> list[str]:

@@ -55,7 +55,53 @@ spec:
       limits:
         nvidia.com/gpu: 2
 """
+QUEUED: Final = """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata:
+  name: two-gpus
+spec:
+  spec:
+    devices:
+      requests:
+      - name: gpu
+        exactly:
+          deviceClassName: gpu.nvidia.com
+          count: 2
+---
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: queued
+spec:
+  parallelism: 3
+  suspend: true
+  template:
+    spec:
+      restartPolicy: Never
+      resourceClaims:
+      - name: gpus
+        resourceClaimTemplateName: two-gpus
+      containers:
+      - name: c
+        image: none
+"""
+KUEUE: Final = """\
+apiVersion: config.kueue.x-k8s.io/v1beta2
+kind: Configuration
+resources:
+  deviceClassMappings:
+  - name: example.com/gpus
+    deviceClassNames:
+    - gpu.nvidia.com
+"""
 PROBLEM: Final = {"name": "p", "node": {"metadata": {"name": "n"}}, "claims": []}
+QUEUES: Final = {
+    "name": "s",
+    "nodes": [{"name": "n", "gpus": 1}],
+    "queues": [{"name": "q"}],
+    "podGroups": [{"name": "g", "queue": "q", "pods": [{"name": "g-0", "gpus": 1}]}],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +119,46 @@ class Case:
     is_data: bool = False
     """What it prints is for programs, or names paths and addresses, and is as long as it is."""
 
+
+QUOTA_SCENARIO: Final = {
+    "name": "one workload",
+    "steps": [
+        {
+            "create": [
+                {"kind": "ResourceFlavor", "metadata": {"name": "f"}},
+                {
+                    "kind": "ClusterQueue",
+                    "metadata": {"name": "q"},
+                    "spec": {
+                        "namespaceSelector": {},
+                        "resourceGroups": [
+                            {
+                                "coveredResources": ["cpu"],
+                                "flavors": [
+                                    {
+                                        "name": "f",
+                                        "resources": [{"name": "cpu", "nominalQuota": "1"}],
+                                    }
+                                ],
+                            }
+                        ],
+                    },
+                },
+                {
+                    "kind": "LocalQueue",
+                    "metadata": {"namespace": "default", "name": "l"},
+                    "spec": {"clusterQueue": "q"},
+                },
+                {
+                    "kind": "Workload",
+                    "metadata": {"namespace": "default", "name": "w"},
+                    "spec": {"queueName": "l", "podSets": [{"name": "main", "count": 1}]},
+                },
+            ]
+        },
+        {"settle": "a"},
+    ],
+}
 
 CASES: Final = {
     "no command": Case("", "^Usage: drayman", status=2),
@@ -107,6 +193,10 @@ CASES: Final = {
     "plan": Case("plan -f examples/1-gpu-with-nic.yaml", "trainer"),
     "plan what does not fit": Case("plan -f many.yaml", "many", PENDING),
     "plan copies": Case("plan -f old.yaml --times 50", "old", PENDING),
+    "quota price": Case(
+        "quota price -f queued.yaml --config kueue.yaml", "^ +example.com/gpus +2 +6"
+    ),
+    "quota price of what has none": Case("quota price -f queued.yaml", "ClassUnmapped", 1),
     "capacity": Case("capacity -f claim.yaml", "of claim claim fit now"),
     "simulate": Case("simulate --trace traces --seeds 2", "^small +best"),
     "simulate a trace that is not there": Case(
@@ -164,6 +254,12 @@ CASES: Final = {
     "cel": Case(
         "cel --devices slices.json -e \"device.driver == 'gpu.nvidia.com'\"", "gpu-7 +match"
     ),
+    "replay quota": Case(
+        "replay quota --scenarios quota.jsonl --results -", '"default/w":.*"admitted"', is_data=True
+    ),
+    "replay queues": Case(
+        "replay queues --scenarios queues.jsonl --results -", '"g-0":"n"', is_data=True
+    ),
 }
 
 
@@ -192,9 +288,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (home / "claim.yaml").write_text(CLAIM)
     (home / "wrong.yaml").write_text(CLAIM.replace("exactly", "exact"))
     (home / "old.yaml").write_text(PLUGIN_POD)
+    (home / "queued.yaml").write_text(QUEUED)
+    (home / "kueue.yaml").write_text(KUEUE)
     write_trace(home / "traces")
     (home / "many.yaml").write_text(PLUGIN_POD.replace("old", "many").replace("2", "9"))
     (home / "problems.jsonl").write_text(json.dumps(PROBLEM))
+    (home / "quota.jsonl").write_text(json.dumps(QUOTA_SCENARIO))
+    (home / "queues.jsonl").write_text(json.dumps(QUEUES))
     succeed(home, *DRAYMAN, "up", "--detach", "--port", "0", "--profile", PROFILES)
     try:
         kubectl = ("kubectl", "--kubeconfig", ".local/state/drayman/kubeconfig")

@@ -6,6 +6,12 @@ import pytest
 
 from drayman.api.codec import convert
 from drayman.api.core import Pod
+from drayman.api.quantity import Quantity
+from drayman.api.resource import (
+    AllocationResult,
+    DeviceAllocationResult,
+    DeviceRequestAllocationResult,
+)
 from drayman.inventory.identity import DeviceId
 from drayman.placement.kept_room import (
     CONDITION,
@@ -34,6 +40,26 @@ def test_what_is_asked_for_is_read() -> None:
     (allocation,) = kept.allocations
     assert tuple(map(DeviceId.of, allocation.devices.results)) == DEVICES
     assert (is_over(kept, kept.until - 1), is_over(kept, kept.until)) == (False, True)
+
+
+def test_a_part_of_a_shared_device_is_kept_as_a_part() -> None:
+    """What is kept of a device that several claims share says how much of it, and leaves the rest to others."""
+    share = DeviceRequestAllocationResult(
+        driver="gpu.example.com",
+        pool="a",
+        device="gpu-0",
+        share_id="s",
+        consumed_capacity={"memory": Quantity(2)},
+    )
+    seen = DeviceRequestAllocationResult(driver="d", pool="a", device="x", admin_access=True)
+    allocation = AllocationResult(devices=DeviceAllocationResult(results=(share, seen)))
+    kept = KeptRoom.for_allocations("a", (allocation,), 1_900_000_000.0)
+    condition = condition_of(kept, 1_800_000_000.0)
+    pod = convert(Pod, {"metadata": {"name": "p"}, "status": {"conditions": [condition]}})
+    assert kept_room_of(pod) == kept
+    (read,) = kept.allocations
+    (result,) = read.devices.results
+    assert (result.share_id, result.consumed_capacity) == ("s", {"memory": Quantity(2)})
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -47,6 +47,13 @@ def manifests_in(folder: str) -> list[str]:
     if not found:
         raise UserError(f"{name}: has no files that end in {', '.join(_ENDINGS)}")
     return found
+
+
+def read_all(paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    """(name, content) of every file, folders replaced by the manifests in them. Raises UserError."""
+    for path in paths:
+        for name in manifests_in(path) if Path(path).is_dir() else (path,):
+            yield display_name(name), read(name)
 
 
 def read(path: str) -> bytes:

@@ -45,10 +45,12 @@ COMMANDS: Final = {
     "node": "drayman.cli.nodes:node",
     "device": "drayman.cli.simulated_devices:device",
     "scheduler": "drayman.cli.scheduler:scheduler",
+    "quota": "drayman.cli.quota.command:quota",
     "bench": "drayman.cli.bench.command:bench",
     "demo": "drayman.cli.demo.command:demo",
     "allocate": "drayman.cli.allocate:allocate",
     "cel": "drayman.cli.cel:cel",
+    "replay": "drayman.cli.replay.command:replay",
     "completion": "drayman.cli.completing:completion",
 }
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -92,7 +90,7 @@ def plan(
     Nothing is submitted. Manifests are defaulted and checked as the API server does it; Deployments, Jobs and the like count with the pods
     they would have. Nodes, ResourceSlices and DeviceClasses among them join the cluster, to plan with what is not there yet.
     """
-    inputs = list(_read(paths))
+    inputs = list(files.read_all(paths))
     table = load_prices(prices, where if snapshot is None else None)
     world, namespace = load_world(snapshot, namespace, where)
     from drayman.questions.plan import plan as planned
@@ -116,13 +114,6 @@ def plan(
         _print(report, world.now, all_pods=all_pods)
     if not report.fits:
         ctx.exit(SOME_WAIT)
-
-
-def _read(paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-    """(name, content) of every file. Raises UserError."""
-    for path in paths:
-        for name in files.manifests_in(path) if Path(path).is_dir() else (path,):
-            yield files.display_name(name), files.read(name)
 
 
 def _print(report: PlanAnswer, now: float, *, all_pods: bool) -> None:

@@ -9,11 +9,15 @@ It is a condition because the right to write the status of pods is not given to 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
+
+from msgspec import field
 
 from drayman.api import codec
 from drayman.api.core import Pod
 from drayman.api.errors import DecodeError
+from drayman.api.quantity import Quantity
 from drayman.api.resource import (
     AllocationResult,
     DeviceAllocationResult,
@@ -34,6 +38,9 @@ class KeptDevice(ApiStruct):
     driver: str
     pool: str
     device: str
+    share_id: str | None = field(name="shareID", default=None)
+    consumed_capacity: dict[str, Quantity] = field(default_factory=dict)
+    """Of a device that several claims share: what is kept of it."""
 
 
 class KeptRoom(ApiStruct):
@@ -50,6 +57,25 @@ class KeptRoom(ApiStruct):
             node=node, until=int(until), devices=tuple(KeptDevice(**d._asdict()) for d in devices)
         )
 
+    @classmethod
+    def for_allocations(
+        cls, node: str, allocations: Iterable[AllocationResult], until: float
+    ) -> KeptRoom:
+        """Room for a pod whose claims will get these devices. Those it only has admin access to need not be kept."""
+        devices = tuple(
+            KeptDevice(
+                driver=result.driver,
+                pool=result.pool,
+                device=result.device,
+                share_id=result.share_id,
+                consumed_capacity=result.consumed_capacity,
+            )
+            for allocation in allocations
+            for result in allocation.devices.results
+            if not result.admin_access
+        )
+        return cls(node=node, until=int(until), devices=devices)
+
     @property
     def allocations(self) -> tuple[AllocationResult, ...]:
         """The devices as if they had been given to a claim."""
@@ -57,7 +83,12 @@ class KeptRoom(ApiStruct):
             return ()
         results = tuple(
             DeviceRequestAllocationResult(
-                request=_REQUEST, driver=each.driver, pool=each.pool, device=each.device
+                request=_REQUEST,
+                driver=each.driver,
+                pool=each.pool,
+                device=each.device,
+                share_id=each.share_id,
+                consumed_capacity=each.consumed_capacity,
             )
             for each in self.devices
         )

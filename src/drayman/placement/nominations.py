@@ -222,14 +222,20 @@ class Nominations:
         return self._without([*filter(self._openness(pod), self._by_uid.values())])
 
     def _openness(self, pod: Pod) -> Callable[[Nomination], bool]:
-        """Whether a pod may take what is kept: it is more important, or it is kept for the pod or its gang."""
+        """Whether a pod may take what is kept: it is more important, or it is kept for the pod or its gang.
+
+        Where others make room for several pods (`kept_room`), each has its own, and a pod does not take that of another however important
+        it is: what suits it better may be all that the other one can use.
+        """
         gangs = self._state.gangs
         uid, priority, gang = pod.metadata.uid, gangs.priority_of(pod), gangs.key_of(pod)
+        own = self._by_uid.get(uid)
+        has_own = own is not None and own.is_asked_for and own.node in self._state.nodes
 
         def is_open(each: Nomination) -> bool:
             return (
                 each.uid == uid
-                or each.priority < priority
+                or (each.priority < priority and not (has_own and each.is_asked_for))
                 or (gang is not None and each.gang == gang)
             )
 

@@ -90,7 +90,8 @@ def _mapping(entry: DeviceClassMapping, path: str, gates: Gates) -> Errors:
 
     sources = f"{path}.sources"
     yield from check_list(entry.sources, float("inf"), check, sources)
-    if any(s.counter for s in entry.sources) and any(s.capacity for s in entry.sources):
+    kinds = {source.counter is None for source in entry.sources}
+    if len(kinds) > 1 and all((s.counter is None) != (s.capacity is None) for s in entry.sources):
         yield invalid(sources, None, "counters and capacities cannot be mixed in one mapping")
 
 

@@ -95,9 +95,13 @@ class DeviceClassMappings:
         """What is concerned when these mappings are replaced by others."""
         names = self._by_class.keys() | after._by_class.keys()
         return Difference(
-            frozenset(name for name in names if self.of_class(name) != after.of_class(name)),
+            frozenset(name for name in names if self._charging(name) != after._charging(name)),
             self.drivers ^ after.drivers,
         )
+
+    def _charging(self, name: str) -> set[tuple[str, tuple[MappingSource, ...]]]:
+        """How devices of a class are charged, whatever other classes are charged in the same way."""
+        return {(entry.name, entry.sources) for entry in self.of_class(name)}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DeviceClassMappings) and self.entries == other.entries

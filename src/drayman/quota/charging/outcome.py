@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from drayman.quota.amounts import Amounts, plus
 from drayman.quota.demands import Charged, Unpriced
@@ -94,6 +95,13 @@ class Charges(Charged, frozen=True):
     measured: frozenset[str] = frozenset()
     """Resources that are measured rather than counted: people read them in binary units."""
     depends_on: Dependencies = NOTHING
+
+    def spread_over(self, pods: int) -> Charges:
+        """The same with what is charged once divided among so many pods, rounded up."""
+        if not self.once:
+            return self
+        parts = {name: -(-amount // max(1, pods)) for name, amount in self.once.items()}
+        return replace(self, charges=plus(self.charges, parts), once={})
 
     @classmethod
     def of_items(

@@ -22,11 +22,13 @@ from msgspec.structs import replace
 from drayman.api.core import PodResourceClaim
 from drayman.api.kueue import PodTemplate
 from drayman.placement.state import ClusterState
+from drayman.quota.charging.asked import Bill, Origin, Terms
 from drayman.quota.charging.claim_users import ClaimUsers
 from drayman.quota.charging.extended import asked_names, device_claims
 from drayman.quota.charging.fleet import Fleet
 from drayman.quota.charging.mappings import DeviceClassMappings
 from drayman.quota.charging.outcome import (
+    ANY_DRIVER,
     Charges,
     Code,
     Dependencies,
@@ -34,8 +36,9 @@ from drayman.quota.charging.outcome import (
     RefusedError,
     refuse,
 )
-from drayman.quota.charging.requests import Bill, ClaimPricing, Origin
+from drayman.quota.charging.requests import ClaimPricing
 from drayman.quota.charging.rules import Gates, Rules
+from drayman.quota.charging.satisfying import may_be_satisfied
 from drayman.quota.charging.shared_claims import SharedClaims
 
 
@@ -68,10 +71,16 @@ class DevicePricing:
         self.gates = gates or Gates()
         self.users = users
 
-    def price(self, namespace: str, pod_set: str, template: PodTemplate) -> Charges | Refused:
-        """What one pod of a set costs, looked at alone."""
-        found = self.price_workload(namespace, [PodSetRequest(pod_set, 1, template)])
-        return found if isinstance(found, Refused) else found[pod_set]
+    def price(
+        self, namespace: str, pod_set: str, template: PodTemplate, pods: int = 1
+    ) -> Charges | Refused:
+        """What one pod of a set costs, the set looked at alone; `pods` is how many it has.
+
+        Claims that the pods share are charged to all of them, in parts that come to their price, rounded up for each pod. Whoever can
+        charge a set as a whole asks `price_workload`, which also sees that pod sets share claims and compete for devices.
+        """
+        found = self.price_workload(namespace, [PodSetRequest(pod_set, pods, template)])
+        return found if isinstance(found, Refused) else found[pod_set].spread_over(pods)
 
     def price_workload(
         self,
@@ -87,14 +96,17 @@ class DevicePricing:
         """
         fleet = Fleet(self.state, flavor)
         bill = Bill()
-        claims = ClaimPricing(fleet, self.state.inventory.classes, self.mappings, self.rules, bill)
+        classes = self.state.inventory.classes
+        claims = ClaimPricing(Terms(fleet, classes, self.mappings, self.rules, bill))
         shared = SharedClaims(self.state, self.mappings, claims, bill, self.users, workload)
         priced: dict[str, Charges] = {}
         seen = Dependencies()
         try:
             for pod_set in pod_sets:
                 bill.items, bill.admin_devices, bill.measured = [], 0, set()
+                claims.of_pod.clear()
                 replaced = self._price_set(namespace, pod_set, claims, bill, shared)
+                self._check_constraints(claims, _spec_path(pod_set), flavor, bill)
                 seen |= bill.depends_on
                 priced[pod_set.name] = Charges.of_items(
                     bill.items,
@@ -118,7 +130,7 @@ class DevicePricing:
     ) -> frozenset[str]:
         """Put a pod set on the bill. The requests of its pods that are charged as devices. Raises RefusedError."""
         spec = pod_set.template.spec
-        path = f"spec.podSets[{pod_set.name}].template.spec"
+        path = _spec_path(pod_set)
         if not self.gates.devices:
             if spec.resource_claims and self.gates.refuses_when_off:
                 text = "device quota is switched off (feature gate KueueDRAIntegration)"
@@ -183,3 +195,18 @@ class DevicePricing:
                 raise refuse(Code.UNSUPPORTED, path, text)
             claims.add(claim, Origin(f"resource {name}", path, pods, resource=name))
         return frozenset(replaced)
+
+    def _check_constraints(
+        self, claims: ClaimPricing, path: str, flavor: Mapping[str, str] | None, bill: Bill
+    ) -> None:
+        """Raise RefusedError if no node could have what a pod's claims ask for together."""
+        if self.rules.constraints and not may_be_satisfied(claims.of_pod, self.state, flavor):
+            bill.depends_on |= Dependencies(drivers=frozenset((ANY_DRIVER,)))
+            text = (
+                "no node has devices that meet the constraints of the claims together, even unused"
+            )
+            raise refuse(Code.UNSATISFIABLE, f"{path}.resourceClaims", text, retryable=True)
+
+
+def _spec_path(pod_set: PodSetRequest) -> str:
+    return f"spec.podSets[{pod_set.name}].template.spec"

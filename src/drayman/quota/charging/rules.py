@@ -56,6 +56,8 @@ class Rules(Struct, frozen=True):
     """Tainted devices are there only for requests that tolerate the taints. Kueue ignores taints."""
     all_pods: bool = True
     """There must be devices for all pods of the workload together. Kueue compares what one pod asks for by selectors."""
+    constraints: bool = True
+    """There must be a node that could meet the constraints of a pod's claims. Kueue does not look at them."""
     whole_requests: bool = True
     """A device serves a request for capacity only if it has every capacity asked for; Kueue looks at the one it charges."""
 
@@ -70,6 +72,7 @@ KUEUE: Final = Rules(
     classes_exist=False,
     taints=False,
     all_pods=False,
+    constraints=False,
     whole_requests=False,
 )
 """As Kueue decides."""

@@ -12,10 +12,11 @@ from drayman.api.resource import ResourceClaim
 from drayman.placement.state import ClusterState
 from drayman.quota.amounts import Amounts, plus
 from drayman.quota.charging.allocated import allocated_amounts
+from drayman.quota.charging.asked import Bill, Origin
 from drayman.quota.charging.claim_users import ClaimPrice, ClaimUsers
 from drayman.quota.charging.mappings import DeviceClassMappings
 from drayman.quota.charging.outcome import Code, Dependencies, Item, ObjectKey, refuse
-from drayman.quota.charging.requests import Bill, ClaimPricing, Origin
+from drayman.quota.charging.requests import ClaimPricing
 from drayman.quota.charging.sharing import share_of
 
 

@@ -50,9 +50,14 @@ class PodKind(Struct, frozen=True, eq=False):
 
 
 class Limits(Protocol):
-    """What else limits how many pods a node holds, such as devices."""
+    """What else limits how many pods a node holds: devices."""
 
-    def on(self, host: str) -> tuple[int, int]:
+    @property
+    def served(self) -> frozenset[str]:
+        """Resources that devices serve where nodes do not offer them, so that they are counted here."""
+        ...
+
+    def on(self, node: str) -> tuple[int, int]:
         """How many pods of the set a node holds, and how many beside the leader (NO_LEADER if none)."""
         ...
 
@@ -147,13 +152,15 @@ class Counts:
         """How many pods a node holds if so much of it is used, how many beside the leader, and what limits that."""
         workers, leader = self._workers, self._leader
         refusal = host.refusal(workers.choice, workers.tolerations)
-        pods, limit = (0, refusal) if refusal else _most(host.left, used, workers.amounts)
+        asked = _of_nodes(host, workers, limits)
+        pods, limit = (0, refusal) if refusal else _most(host.left, used, asked)
         beside = NO_LEADER
-        if leader is not None and _takes(host, used, leader):
-            with_it = dict(used)
-            for name, amount in leader.amounts:
-                with_it[name] = with_it.get(name, 0) + amount
-            beside = 0 if refusal else _most(host.left, with_it, workers.amounts)[0]
+        if leader is not None and not host.refusal(leader.choice, leader.tolerations):
+            its_own = _of_nodes(host, leader, limits)
+            if _most(host.left, used, its_own)[0]:
+                with_it = Counter(used)
+                with_it.update(dict(its_own))
+                beside = 0 if refusal else _most(host.left, with_it, asked)[0]
         if limits is None:
             return pods, beside, limit
         most, most_beside = limits.on(host.facts.name)
@@ -174,16 +181,19 @@ class Counts:
         for host in hosts:
             if not host.refusal(self._workers.choice, self._workers.tolerations):
                 together.update(host.left)
-        of_sum, by_sum = _most(together, used, self._workers.amounts)
+        # What none of them has was counted node by node.
+        asked = [each for each in self._workers.amounts if each[0] in together]
+        of_sum, by_sum = _most(together, used, asked)
         if of_sum < pods:
             pods, limit = of_sum, by_sum
         if not losses or self._leader is None:
             return pods, NO_LEADER, limit
-        with_it = Counter(used)
-        with_it.update(dict(self._leader.amounts))
-        if not _most(together, used, self._leader.amounts)[0]:
+        its_own = [each for each in self._leader.amounts if each[0] in together]
+        if not _most(together, used, its_own)[0]:
             return pods, NO_LEADER, limit
-        beside = min(pods - min(losses), _most(together, with_it, self._workers.amounts)[0])
+        with_it = Counter(used)
+        with_it.update(dict(its_own))
+        beside = min(pods - min(losses), _most(together, with_it, asked)[0])
         return pods, max(0, beside), limit
 
     def _sum(self, path: Path) -> Held:
@@ -209,10 +219,15 @@ class Counts:
         return Held(units * narrow // wide, with_leader, pods)
 
 
-def _takes(host: Host, used: Amounts, pod: PodKind) -> bool:
-    """Whether a node has room for a pod."""
-    refusal = host.refusal(pod.choice, pod.tolerations)
-    return not refusal and _most(host.left, used, pod.amounts)[0] > 0
+def _of_nodes(host: Host, pods: PodKind, limits: Limits | None) -> Sequence[tuple[str, int]]:
+    """What pods ask of a node itself."""
+    if limits is None or not limits.served:
+        return pods.amounts
+    return [
+        (name, amount)
+        for name, amount in pods.amounts
+        if name not in limits.served or host.left.get(name)
+    ]
 
 
 def _most(

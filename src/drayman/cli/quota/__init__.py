@@ -1,0 +1,1 @@
+"""`drayman quota`: questions about quota."""

@@ -1,0 +1,1 @@
+"""`drayman replay`: recorded scenarios of queues, decided by Drayman."""

@@ -1,0 +1,19 @@
+"""`drayman replay`: the group of its commands."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from drayman.cli.lazy import LazyGroup
+
+COMMANDS: Final = {
+    "quota": "drayman.cli.replay.quota:quota",
+    "queues": "drayman.cli.replay.queues:queues",
+}
+
+
+@click.group(cls=LazyGroup, lazy=COMMANDS)
+def replay() -> None:
+    """Decide recorded scenarios of queues, step by step."""

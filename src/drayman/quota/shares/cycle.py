@@ -1,0 +1,257 @@
+"""One cycle: what starts, and who makes room for whom.
+
+1. What fits is started, in the order of queues and groups.
+2. Room is made by moving others, if all of them find another place.
+3. Room is made by reclaiming what queues have beyond what they are entitled to.
+4. Room is made by preempting less important groups of the same queue.
+5. Gangs that have been below their minimum for too long are ended.
+
+Groups for which room is made are nominated: they start in the next cycle, when the room is free. Until then nothing is promised to them,
+and somebody who is entitled to more may come first. Only those that were evicted do not come before the group they were evicted for: it
+has its turn when theirs comes. Otherwise they would be back in their places at once, and be evicted again, without end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from msgspec import Struct
+
+from drayman.quota.shares.division import fair_shares
+from drayman.quota.shares.entitlement import Entitlement
+from drayman.quota.shares.groups import Strength, Workers
+from drayman.quota.shares.ledger import Ledger
+from drayman.quota.shares.making_room import Clearing, Judgement, RoomMaker
+from drayman.quota.shares.order import Order
+from drayman.quota.shares.queues import Amount
+
+MOST_MOVED: Final = 16
+"""How many pods one consolidation moves at most."""
+
+
+class Action(Enum):
+    """Why a pod was evicted."""
+
+    CONSOLIDATION = "consolidation"
+    RECLAIM = "reclaim"
+    PREEMPT = "preempt"
+    STALE = "stalegangeviction"
+
+
+class Memory(Struct, frozen=True):
+    """What is known from one cycle to the next."""
+
+    started: Mapping[str, float] = {}
+    """Since when each group runs."""
+    stale: Mapping[str, float] = {}
+    """Since when groups that run are below their minimum."""
+    owed: Mapping[str, frozenset[str]] = {}
+    """For groups that were evicted in the last cycle, those that they were evicted for."""
+    barred: frozenset[str] = frozenset()
+    """Groups for which nobody is evicted, because it came to nothing."""
+
+
+class Evicted(Struct, frozen=True):
+    """A pod that has to stop."""
+
+    worker: str
+    action: Action
+    beneficiary: str = ""
+    """The group that it makes room for."""
+
+
+class Actions(Struct, frozen=True):
+    """What one cycle does."""
+
+    shares: Mapping[str, Amount]
+    bound: Mapping[str, str]
+    """The node of each pod that starts."""
+    nominated: Mapping[str, str]
+    """Where pods will be, once there is room."""
+    evicted: tuple[Evicted, ...]
+    memory: Memory
+
+    @property
+    def is_at_rest(self) -> bool:
+        return not self.bound and not self.evicted
+
+
+def cycle(ledger: Ledger, memory: Memory, now: float) -> Actions:
+    """Decide once about everything. The ledger is left as it is."""
+    with ledger.trial():
+        return _Cycle(ledger, memory, now).run()
+
+
+@dataclass(slots=True)
+class _Cycle:
+    ledger: Ledger
+    memory: Memory
+    now: float
+    shares: Mapping[str, Amount] = field(init=False)
+    order: Order = field(init=False)
+    entitlement: Entitlement = field(init=False)
+    bound: dict[str, str] = field(default_factory=dict)
+    nominated: dict[str, str] = field(default_factory=dict)
+    evicted: dict[str, Evicted] = field(default_factory=dict)
+    owed: dict[str, set[str]] = field(default_factory=dict)
+
+    def run(self) -> Actions:
+        ledger = self.ledger
+        self.shares = fair_shares(ledger.tree, ledger.floor.capacity(), ledger.demand())
+        self.order = Order(ledger, self.shares)
+        self._allocate()
+        started = self._started()
+        self.entitlement = Entitlement(ledger, self.shares, started, self.now)
+        self._make_room(Action.CONSOLIDATION, self._moving)
+        self._make_room(Action.RECLAIM, self._reclaiming)
+        self._make_room(Action.PREEMPT, self._preempting)
+        stale = self._stale()
+        ended = self._end_stale(stale)
+        return Actions(
+            self.shares,
+            self.bound,
+            self.nominated,
+            tuple(self.evicted.values()),
+            Memory(
+                self._still_running(started),
+                {name: since for name, since in stale.items() if name not in ended},
+                {name: frozenset(groups) for name, groups in self.owed.items()},
+                self.memory.barred,
+            ),
+        )
+
+    # Starting.
+
+    def _allocate(self) -> None:
+        """Start what fits. A group that cannot start does not hold back those behind it."""
+        ledger = self.ledger
+        waiting = dict.fromkeys(ledger.waiting())
+        tried: set[str] = set()
+        while waiting:
+            name = self.order.next(waiting.keys(), ledger.request)
+            owed = [n for n in self.memory.owed.get(name, ()) if n in waiting and n not in tried]
+            if owed:
+                name = min(owed, key=self.order.rank)
+            tried.add(name)
+            if not self._start(name) or not ledger.starts(name):
+                del waiting[name]
+
+    def _start(self, group: str) -> bool:
+        for workers in self.ledger.starts(group):
+            if self.ledger.seat(group, workers):
+                self.bound.update(self._nodes(workers))
+                return True
+        return False
+
+    def _nodes(self, workers: Workers) -> dict[str, str]:
+        return {each.name: self.ledger.node_of(each.name) or "" for each in workers}
+
+    # Making room.
+
+    def _make_room(
+        self, action: Action, searching: Callable[[str, Collection[str]], Clearing | None]
+    ) -> None:
+        """Each group that waits tries once, in turn."""
+        waiting = dict.fromkeys(self.ledger.waiting())
+        while waiting:
+            name = self.order.next(waiting.keys(), self.ledger.request)
+            del waiting[name]
+            if self._may_evict(name):
+                found = searching(name, self._settled())
+                if found is not None:
+                    self._adopt(action, found)
+
+    def _may_evict(self, name: str) -> bool:
+        group = self.ledger.groups[name]
+        delay = 0.0 if group.gang is None else group.gang.preemption_delay_s
+        return name not in self.memory.barred and self.now - group.created >= delay
+
+    def _settled(self) -> list[str]:
+        """The groups none of whose pods have been nominated in this cycle."""
+        about_to_start = {self.ledger.worker(name).group for name in self.nominated}
+        return [name for name in self.ledger.groups if name not in about_to_start]
+
+    def _moving(self, group: str, settled: Collection[str]) -> Clearing | None:
+        maker = RoomMaker(self.ledger, self.order, MOST_MOVED)
+        victims = self.entitlement.movable(group, settled)
+        return maker.clear(group, self._ahead(group), victims, lambda _, __, lost: not lost)
+
+    def _reclaiming(self, group: str, settled: Collection[str]) -> Clearing | None:
+        if not self.entitlement.can_reclaim(group):
+            return None
+        victims = self.entitlement.reclaimable(group, settled)
+        before = dict(self.ledger.used)
+        judgement: Judgement = lambda workers, changed, _: self.entitlement.may_reclaim(  # noqa: E731
+            group, workers, changed, before
+        )
+        maker = RoomMaker(self.ledger, self.order)
+        return maker.clear(group, self._ahead(group), victims, judgement)
+
+    def _preempting(self, group: str, settled: Collection[str]) -> Clearing | None:
+        victims = self.entitlement.preemptable(group, settled)
+        judgement: Judgement = lambda _, changed, __: self.entitlement.may_preempt(changed)  # noqa: E731
+        maker = RoomMaker(self.ledger, self.order)
+        return maker.clear(group, self._ahead(group), victims, judgement)
+
+    def _ahead(self, group: str) -> str | None:
+        """The group with which the queue of a group stands in line, if it is another."""
+        queue = self.ledger.groups[group].queue
+        queued = [n for n in self.ledger.waiting() if self.ledger.groups[n].queue == queue]
+        first = min(queued, key=self.order.rank)
+        return None if first == group else first
+
+    def _adopt(self, action: Action, found: Clearing) -> None:
+        for name in found.evicted:
+            self.ledger.lift(name)
+            self.evicted.setdefault(name, Evicted(name, action, found.group))
+        for worker, node in (*found.seats.items(), *found.moved.items()):
+            self.ledger.put(worker, node)
+            self.nominated[worker] = node
+        for each in found.gone:
+            self.owed.setdefault(each.group, set()).add(found.group)
+
+    # Gangs that fell below their minimum.
+
+    def _stale(self) -> dict[str, float]:
+        """Since when groups that run are below their minimum, with those that will start counted."""
+        return {
+            name: self.memory.stale.get(name, self.now)
+            for name in self.ledger.groups
+            if self.ledger.running(name) and self.ledger.strength(name) is Strength.BELOW
+        }
+
+    def _end_stale(self, stale: Mapping[str, float]) -> set[str]:
+        """End those that have been below their minimum for too long. Returns which."""
+        ended: set[str] = set()
+        for name, since in stale.items():
+            gang = self.ledger.groups[name].gang
+            if gang is None or gang.grace_s is None or self.now - since < gang.grace_s:
+                continue
+            ended.add(name)
+            for each in self.ledger.running(name):
+                self.ledger.lift(each.name)
+                self.evicted.setdefault(each.name, Evicted(each.name, Action.STALE))
+        return ended
+
+    # What is remembered.
+
+    def _started(self) -> dict[str, float]:
+        """Since when each group runs, now that some have started."""
+        return self._since(self.ledger.groups)
+
+    def _since(self, groups: Iterable[str]) -> dict[str, float]:
+        known = self.memory.started
+        return {n: known.get(n, self.now) for n in groups if self.ledger.running(n)}
+
+    def _still_running(self, started: Mapping[str, float]) -> dict[str, float]:
+        """The same at the end, without groups that lose all of their pods."""
+        ledger = self.ledger
+        gone, nominated = self.evicted.keys(), self.nominated.keys()
+        return {
+            name: since
+            for name, since in started.items()
+            if any(w.name not in gone and w.name not in nominated for w in ledger.running(name))
+        }

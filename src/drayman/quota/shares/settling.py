@@ -1,0 +1,84 @@
+"""Cycle after cycle until nothing changes any more.
+
+It always comes to an end. Starting alone ends, because pods run out; so a state can only return if somebody was evicted in between. Then
+the evictions came to nothing, and the groups that they were for are barred: nobody is evicted for them any more. There are only so many
+groups.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from msgspec.structs import replace
+
+from drayman.quota.shares.cycle import Action, Actions, Memory, cycle
+from drayman.quota.shares.ledger import Ledger
+
+Opening: TypeAlias = Callable[[Mapping[str, str]], Ledger]
+"""A ledger of the cluster in which pods run on these nodes."""
+_Likeness: TypeAlias = frozenset[tuple[tuple[str, str, str], int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The cluster at rest."""
+
+    placement: Mapping[str, str]
+    evictions: Mapping[str, Mapping[Action, int]]
+    """How often pods of each group were evicted."""
+    cycles: tuple[Actions, ...]
+    """Those that did something, and the last one, which did not."""
+
+
+def settle(opening: Opening, running: Mapping[str, str], memory: Memory, now: float) -> Settled:
+    """Decide again and again. Pods that are evicted are gone at once, and wait again; no time goes by."""
+    return _Settling(opening, dict(running), memory, now).run()
+
+
+@dataclass(slots=True)
+class _Settling:
+    opening: Opening
+    running: dict[str, str]
+    memory: Memory
+    now: float
+    done: list[Actions] = field(default_factory=list)
+    seen: dict[_Likeness, int] = field(default_factory=dict)
+    evictions: dict[str, Counter[Action]] = field(default_factory=dict)
+
+    def run(self) -> Settled:
+        while True:
+            ledger = self.opening(self.running)
+            self._bar_what_came_to_nothing(ledger)
+            actions = cycle(ledger, self.memory, self.now)
+            self.done.append(actions)
+            if actions.is_at_rest:
+                return Settled(self.running, self.evictions, tuple(self.done))
+            self.memory = actions.memory
+            gone = {each.worker for each in actions.evicted}
+            for each in actions.evicted:
+                group = ledger.worker(each.worker).group
+                self.evictions.setdefault(group, Counter())[each.action] += 1
+            everybody = {**self.running, **actions.bound}
+            self.running = {name: node for name, node in everybody.items() if name not in gone}
+
+    def _bar_what_came_to_nothing(self, ledger: Ledger) -> None:
+        likeness = _likeness(ledger, self.running)
+        before = self.seen.get(likeness)
+        self.seen[likeness] = len(self.done)
+        if before is None:
+            return
+        since = self.done[before:]
+        barred = {each.beneficiary for actions in since for each in actions.evicted}
+        self.memory = replace(self.memory, barred=self.memory.barred | (barred - {""}))
+
+
+def _likeness(ledger: Ledger, running: Mapping[str, str]) -> _Likeness:
+    """Equal for states in which as many pods of each kind are on each node, whichever they are."""
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for name, node in running.items():
+        worker = ledger.worker(name)
+        counts[worker.group, worker.part, node] += worker.amount
+    return frozenset(counts.items())

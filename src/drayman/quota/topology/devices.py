@@ -1,0 +1,71 @@
+"""Devices as a part of what a domain holds.
+
+The resources of a node do not tell how many pods with claims it holds: that depends on which of its devices are free, fit together, and are
+not tainted. The allocator knows. Its counts (`placement/domains/copies.py`) limit those by resources, node by node, so that the same search
+for domains runs over what nodes really hold. Extended resources that devices serve are counted by the devices alone.
+
+It is counted in a state of the cluster. What is admitted and not bound yet has to count there (`quota/fitting`), or its devices are offered
+twice. Devices that several nodes reach are counted on each of them, so that a domain may seem to hold more than it does; the joint search
+that follows has the last word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+
+from drayman.placement.demand import Demand
+from drayman.placement.domains.copies import Copies, CopiesWanted, CopyCounts
+from drayman.placement.joint.seating import Seating
+from drayman.placement.state import ClusterState
+from drayman.quota.topology.counting import NO_LEADER
+
+
+class DeviceLimits:
+    """How many pods of a set each node holds, devices included, in a state as it is. Valid until the next change."""
+
+    def __init__(self, counts: CopyCounts, workers: Demand, number: int) -> None:
+        """`workers` is what each of so many pods asks for."""
+        self.served = frozenset(workers.extended)
+        self._held: Mapping[str, Copies] = counts.of(CopiesWanted(workers, number))
+
+    def on(self, node: str) -> tuple[int, int]:
+        held = self._held.get(node)
+        return (0 if held is None else held.at_most), NO_LEADER
+
+
+class LedDeviceLimits:
+    """The same for pods that have a leader, which may need devices of its own."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        seating: Seating,
+        counts: CopyCounts,
+        workers: tuple[Demand, ...],
+        leader: Demand,
+    ) -> None:
+        self.served = frozenset((*leader.extended, *workers[0].extended))
+        self._state = state
+        self._seating = seating
+        self._workers = workers
+        self._leader = leader
+        self._held: Mapping[str, Copies] = counts.of(CopiesWanted(workers[0], len(workers)))
+        self._beside: dict[Hashable, int] = {}
+
+    def on(self, node: str) -> tuple[int, int]:
+        held = self._held.get(node)
+        return (0 if held is None else held.at_most), self._with_leader(node)
+
+    def _with_leader(self, name: str) -> int:
+        """How many workers the node holds beside the leader. Nodes that look alike to both are asked once."""
+        node = self._state.nodes.get(name)
+        if node is None:
+            return NO_LEADER
+        likeness = self._seating.likeness(node, [self._leader, self._workers[0]])
+        known = self._beside.get(likeness)
+        if known is None:
+            known = NO_LEADER
+            if self._seating.in_turn(node, [self._leader]):
+                known = self._seating.most(node, [self._leader], self._workers)
+            self._beside[likeness] = known
+        return known
