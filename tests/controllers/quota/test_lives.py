@@ -170,7 +170,7 @@ async def test_the_time_that_a_workload_may_take() -> None:
 async def test_g18_a_queue_that_is_stopped(resource: Any, reason: str, again: str) -> None:
     """Hold: what runs goes on, what waits stays. HoldAndDrain: evicted. None: back in the queue and running."""
     async with waiting_room() as room:
-        await room.queue(cpu=1)
+        await room.queue(cpu=2)
         await room.job("first")
         await room.pods(1)
         await room.place.patch(resource, "q", {"spec": {"stopPolicy": "Hold"}})
@@ -182,10 +182,9 @@ async def test_g18_a_queue_that_is_stopped(resource: Any, reason: str, again: st
         assert has("Evicted", "True", reason)(drained)
         await room.pods(0)
         await room.place.patch(resource, "q", {"spec": {"stopPolicy": "None"}})
-        await room.workload(admitted, "first")
-        assert has("Requeued", "True", again)(
-            await room.workload(has("Requeued", "True", again), "first")
-        )
+        found = await room.workload(admitted, "first")
+        assert has("Requeued", "True", again)(found)
+        await room.workload(admitted, "second")
 
 
 async def test_why_a_queue_is_not_active_and_what_is_in_it() -> None:

@@ -23,7 +23,7 @@ from drayman.controllers.quota.configuration import QueueConfiguration
 from drayman.controllers.quota.devices import DELETED, Devices
 from drayman.controllers.quota.loop import Key
 from drayman.controllers.quota.shared import Shared
-from drayman.controllers.quota.verdicts import Verdicts
+from drayman.controllers.quota.verdicts import Outcome, Verdicts
 from drayman.quota.decisions import Decision, Refused
 from drayman.quota.state import QuotaState
 from drayman.workloads.queued import life
@@ -44,6 +44,9 @@ _FOLLOWED: Final[Mapping[type, Resource[Any]]] = {
     ),
 }
 """What queues depend on, in the order in which a new engine is told of it."""
+
+_SOON_S: Final = 0.01
+"""After which the cache should show what somebody else has written."""
 
 Listener = Callable[[Key], None]
 
@@ -162,9 +165,10 @@ class Admitting:
             refused.update(each for each in decisions if isinstance(each, Refused))
             if not fresh:
                 break
-            if not await self.verdicts.carry_out(fresh):
-                # Others may be refused again at once, for a reason that does not pass.
-                asyncio.get_running_loop().call_later(_PAUSE_S, self._event.set)
+            outcome = await self.verdicts.carry_out(fresh)
+            if outcome is not Outcome.WRITTEN:
+                pause = _PAUSE_S if outcome is Outcome.REFUSED else _SOON_S
+                asyncio.get_running_loop().call_later(pause, self._event.set)
                 break
             await self._breaks.between()
             await self._take_changes()
@@ -215,4 +219,4 @@ class Admitting:
     def forget(self, key: Key) -> None:
         """What was given to a Workload could not be written."""
         self.state.forget("/".join(key), self._shared.clock())
-        self.look_at([key])
+        self._changed[key] = None

@@ -29,6 +29,7 @@ from drayman.cluster.together import Bundle
 from drayman.cluster.writes import PatchWrite
 from drayman.controllers.quota.loop import Key
 from drayman.controllers.workloads.holdings import version_of
+from drayman.workloads.queued.bodies import status_body
 from drayman.workloads.queued.names import IN_USE
 
 WORKLOADS: Final = typed(Workload)
@@ -132,7 +133,7 @@ class WorkloadBook:
         """Replaces a status. Raises ConflictError where the object has changed meanwhile."""
         if status == known_.status:
             return known_
-        change: JsonObject = {"op": "add", "path": "/status", "value": codec.to_dict(status)}
+        change: JsonObject = {"op": "add", "path": "/status", "value": status_body(status)}
         return await self._patch(known_, [change], "status")
 
     def bundle(
@@ -144,7 +145,7 @@ class WorkloadBook:
     ) -> Bundle:
         """A status to be written together with others; the functions are told what became of it."""
         metadata = known_.workload.metadata
-        change: JsonObject = {"op": "add", "path": "/status", "value": codec.to_dict(status)}
+        change: JsonObject = {"op": "add", "path": "/status", "value": status_body(status)}
         patch = json_patch([_version(known_), change])
         write = PatchWrite(
             WORKLOADS, metadata.name, patch, metadata.namespace, subresource="status"

@@ -72,10 +72,7 @@ class PodGroups:
     # Before there is a Workload.
 
     async def _without_workload(self, key: Key, members: Sequence[Member]) -> None:
-        now = self._shared.clock()
-        for member in members:
-            if is_leaving(member.pod) and (is_gated(member.pod) or is_over(member.pod, now)):
-                await self._writes.uncount(member.pod)
+        await self._uncount_over(members)
         able = rules.runnable(members)
         if not able:
             return
@@ -124,6 +121,7 @@ class PodGroups:
         for member in surplus:
             await self._writes.delete(member.pod, "ExcessPodDeleted", "the group has all its pods")
             await self._writes.uncount(member.pod)
+        await self._uncount_over(members)
         kept = [each for each in members if each not in surplus]
         for member in rules.replaced(kept, sets):
             if is_over(member.pod, self._shared.clock()):
@@ -213,10 +211,14 @@ class PodGroups:
                 await self._writes.uncount(member.pod)
 
     async def _uncount_over(self, members: Sequence[Member]) -> None:
+        """Let pods go that are being deleted and use nothing. Those that succeeded still count, unless the whole group is deleted."""
         now = self._shared.clock()
+        all_leave = all(is_leaving(each.pod) for each in members)
         for member in members:
-            if is_leaving(member.pod) and (is_gated(member.pod) or is_over(member.pod, now)):
-                await self._writes.uncount(member.pod)
+            pod = member.pod
+            counts = pod.status.phase == "Succeeded" and not all_leave
+            if is_leaving(pod) and not counts and (is_gated(pod) or is_over(pod, now)):
+                await self._writes.uncount(pod)
 
 
 def _set_of(member: Member, sets: dict[str, PodSet]) -> PodSet:

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec.structs import replace
-
-from drayman.api.kueue_workload import RequeueState, WorkloadStatus
+from drayman.api.kueue_workload import WorkloadStatus
 from drayman.api.times import seconds_of
 from drayman.cluster.resources import JsonObject
 from drayman.controllers.quota.admitting import Admitting
@@ -31,10 +29,6 @@ from drayman.workloads.queued.conditions import (
 )
 
 _JITTER: Final = 0.0001
-_RESTARTED: Final = {
-    "ClusterQueueStopped": "ClusterQueueRestarted",
-    "LocalQueueStopped": "LocalQueueRestarted",
-}
 
 
 class Lives:
@@ -223,28 +217,15 @@ class Lives:
         status, now, why = known.status, self._now, life.waits_to_be_requeued(known.status)
         if not why or life.holds_quota(status) or not known.spec.active:
             return status
-        if why in _RESTARTED:
+        if life.is_stopped_by_queue(status):
             name = "/".join(known.key)
             entry = self._admitting.state.entries.get(name)
             if entry is None or isinstance(self._admitting.state.standing(name), Refused):
                 return status
-            reason = _RESTARTED[why]
-            return life.requeued(
-                status, True, reason, "The queue was restarted", now, known.generation
-            )
+            return life.back_in_queue(status, now, known.generation)
         due = status.requeue_state.requeue_at if status.requeue_state is not None else None
         if why in (BY_TIMEOUT, BY_CHECK) and (seconds_of(due) or 0.0) <= now:
-            status = life.requeued(
-                status,
-                True,
-                life.BACKOFF_FINISHED,
-                "The workload backoff was finished",
-                now,
-                known.generation,
-            )
-            count = (status.requeue_state or RequeueState()).count
-            state = None if count is None else RequeueState(count=count)
-            return replace(status, requeue_state=state)
+            return life.back_in_queue(status, now, known.generation)
         return status
 
     # What is not in the status.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from enum import Enum, auto
 from functools import partial
+from types import NoneType
 from typing import TYPE_CHECKING, Final, Protocol
 
 from drayman.api.custom_groups import spec_of
@@ -29,6 +31,20 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 
+_PASSING: Final = (ConflictError, NotFoundError, NoneType)
+"""Somebody else was quicker: what they did is known soon."""
+
+
+class Outcome(Enum):
+    """What became of decisions."""
+
+    WRITTEN = auto()
+    OVERTAKEN = auto()
+    """Something else had changed; decide again at once."""
+    REFUSED = auto()
+    """Something could not be written, and may be refused again: decide again later."""
+
+
 class Engine(Protocol):
     """Who decides, and has to know what became of it."""
 
@@ -47,23 +63,28 @@ class Verdicts:
         self._engine = engine
         self._queues = shared.informers.informer(typed(ClusterQueue)).cache
 
-    async def carry_out(self, decisions: Sequence[Decision]) -> bool:
-        """Write decisions, many in one transaction. False if something could not be written and has to be decided again."""
-        failed: list[Key] = []
+    async def carry_out(self, decisions: Sequence[Decision]) -> Outcome:
+        """Write decisions, many in one transaction."""
+        failed: list[tuple[Key, ClusterError | None]] = []
         bundles = [
             bundle for each in decisions if (bundle := self._bundle(each, failed)) is not None
         ]
         await write_together(self._shared.client, bundles)
-        for key in failed:
+        for key, _ in failed:
             self._engine.forget(key)
-        return not failed
+        if not failed:
+            return Outcome.WRITTEN
+        passing = all(isinstance(error, _PASSING) for _, error in failed)
+        return Outcome.OVERTAKEN if passing else Outcome.REFUSED
 
-    def _bundle(self, decision: Decision, failed: list[Key]) -> Bundle | None:
+    def _bundle(
+        self, decision: Decision, failed: list[tuple[Key, ClusterError | None]]
+    ) -> Bundle | None:
         namespace, _, name = decision.key.partition("/")
         known = self._shared.book.find((namespace, name))
         if known is None or known.is_leaving:
             if isinstance(decision, Reserved):
-                failed.append((namespace, name))
+                failed.append(((namespace, name), None))
             return None
         status, report = self._outcome(decision, known)
         if status == known.status:
@@ -79,11 +100,11 @@ class Verdicts:
         report(written)
         self._engine.tell(key)
 
-    def _refused(self, known: Known, failed: list[Key], error: ClusterError) -> None:
-        failed.append(known.key)
-        level = (
-            logging.DEBUG if isinstance(error, ConflictError | NotFoundError) else logging.WARNING
-        )
+    def _refused(
+        self, known: Known, failed: list[tuple[Key, ClusterError | None]], error: ClusterError
+    ) -> None:
+        failed.append((known.key, error))
+        level = logging.DEBUG if isinstance(error, _PASSING) else logging.WARNING
         _log.log(level, "Workload %s/%s: %s; deciding again", *known.key, error)
 
     def _outcome(
