@@ -116,6 +116,7 @@ def _demand_shape(demand: PodSetDemand) -> Hashable:
         demand.count,
         demand.min_count,
         frozenset(demand.per_pod.items()),
+        frozenset(demand.once.items()),
         frozenset(demand.of_nodes.items()),
         frozenset(demand.node_selector.items()),
         demand.affinity,

@@ -133,7 +133,7 @@ class Assigner:
         for members in groups.values():
             requests = []
             for index in members:
-                asked = times(demands[index].per_pod, sizes[index])
+                asked = plus(times(demands[index].per_pod, sizes[index]), demands[index].once)
                 if counts_pods:
                     asked[PODS] = sizes[index]
                 requests.append(asked)
