@@ -17,7 +17,7 @@ from drayman.quota.demands import NotPlaced, Placement, PodSetDemand, TopologyDe
 from drayman.quota.entries import Refusal
 from drayman.quota.flavors.assignment import Assignment, Mode, PodSetChoice
 from drayman.quota.flavors.ranks import Rank
-from drayman.quota.reasons import TOPOLOGY_PLACEMENT_FAILED
+from drayman.quota.reasons import TOPOLOGY_PLACEMENT_FAILED, WAITING_FOR_QUOTA
 from drayman.quota.topology.cluster import ClusterTopologies, PlacedUnit
 from drayman.quota.tree.ledger import Usage
 
@@ -50,9 +50,7 @@ class Placing:
             assignment = _crowded_out(assignment, units, found)
         empty = self._topologies.place(units, as_if_empty=True)
         if isinstance(empty, NotPlaced):
-            # Quota that others have is the graver reason where both are lacking.
-            reason = assignment.refusal.reason if assignment.refusal else TOPOLOGY_PLACEMENT_FAILED
-            refusal = Refusal(reason, empty.message)
+            refusal = Refusal(TOPOLOGY_PLACEMENT_FAILED, empty.message)
             return replace(assignment, mode=Mode.NO_FIT, refusal=refusal)
         return assignment
 
@@ -143,5 +141,5 @@ def _crowded_out(assignment: Assignment, units: list[PlacedUnit], problem: NotPl
         else pods
         for pods in assignment.pod_sets
     )
-    refusal = Refusal(TOPOLOGY_PLACEMENT_FAILED, problem.message)
+    refusal = Refusal(WAITING_FOR_QUOTA, problem.message)
     return replace(assignment, pod_sets=pod_sets, mode=Mode.PREEMPT, refusal=refusal)
