@@ -28,6 +28,8 @@ class Books:
         self.flavors: dict[str, ResourceFlavorSpec] = {}
         self._cohorts: dict[str, CohortSpec] = {}
         self._forest: Forest | None = None
+        self.revision = 0
+        """Grows when what there is to be given changes: queues, cohorts or flavors."""
         self._to_wake: set[str] = set()
         self._ready: dict[str, None] = {}
 
@@ -51,6 +53,9 @@ class Books:
 
     def set_flavor(self, name: str, spec: ResourceFlavorSpec | None) -> None:
         """A flavor as it is now; None if it is gone."""
+        if self.flavors.get(name) == spec:
+            return
+        self.revision += 1
         if spec is None:
             self.flavors.pop(name, None)
         else:
@@ -83,6 +88,8 @@ class Books:
 
     def set_cohort(self, name: str, spec: CohortSpec | None) -> None:
         """A cohort as it is now; None if its object is gone."""
+        if self._cohorts.get(name) == spec:
+            return
         self._wake_cohort(name)
         self._change_trees()
         if spec is None:
@@ -217,3 +224,4 @@ class Books:
         if self._to_wake and self._forest is not None:
             self._to_wake.update(self._trees_of(self._forest))
         self._forest = None
+        self.revision += 1

@@ -46,6 +46,7 @@ class Cycle:
         self._ledger = ledger
         self._decisions: list[Decision] = []
         self._gone: dict[str, Entry] = {}
+        self._to_come: dict[str, Nominee] = {}
 
     def run(self, heads: Iterable[tuple[ClusterQueueState, Entry]]) -> list[Decision]:
         """Decide about heads of queues that are active and serve them. Whoever gets quota is for the caller to count."""
@@ -55,7 +56,9 @@ class Cycle:
                 order = fair_order(nominees, self._ledger)
             else:
                 order = classical_order(nominees)
+            self._to_come = {each.entry.key: each for each in nominees}
             for nominee in order:
+                del self._to_come[nominee.entry.key]
                 self._process(nominee)
         return self._decisions
 
@@ -119,6 +122,10 @@ class Cycle:
         if not self._fits(nominee):
             self._skip(nominee, "Workload no longer fits after processing another workload")
             return
+        if not self._leaves_room(nominee):
+            other = self._preemptor.quarrels.gave_way_to(nominee.entry.key)
+            self._skip(nominee, f"It was preempted for {other}, which is next")
+            return
         self._ledger.add(nominee.queue.place, nominee.assignment.usage)
         if nominee.targets:
             self._preempt(nominee)
@@ -149,6 +156,18 @@ class Cycle:
             self._take(leaving.values())
             return nominee.queue.place.fits(usage.quota)
 
+    def _leaves_room(self, nominee: Nominee) -> bool:
+        """Whether there is room for the workload that drove this one out, if that comes later in this cycle."""
+        later = self._to_come.get(self._preemptor.quarrels.gave_way_to(nominee.entry.key))
+        if later is None or not (later.targets or later.assignment.mode is Mode.FIT):
+            return True
+        with self._ledger.trial():
+            self._ledger.add(nominee.queue.place, nominee.assignment.usage)
+            leaving = {**self._gone, **{each.entry.key: each.entry for each in nominee.targets}}
+            leaving |= {each.entry.key: each.entry for each in later.targets}
+            self._take(leaving.values())
+            return later.queue.place.fits(later.assignment.usage.quota)
+
     def _take(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
             holding = held_by(entry)
@@ -177,6 +196,7 @@ class Cycle:
         by = nominee.entry
         for target in nominee.targets:
             self._gone[target.entry.key] = target.entry
+            self._preemptor.quarrels.drove_out(by.key, target.entry.key)
             if target.entry.facts.evicted:
                 continue
             text = f"Preempted to accommodate a workload ({by.facts.uid}) of ClusterQueue {nominee.queue.name} due to {target.reason}"

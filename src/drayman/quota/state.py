@@ -70,6 +70,7 @@ class QuotaState:
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self._limit_ranges: dict[str, dict[str, LimitRange]] = {}
         self._preemptor = Preemptor(self.books.queues, self.books.ledger, settings.fair_sharing)
+        self._revision = 0
         self._placing = Placing(self.books.ledger.topologies, self.books.flavors)
         self._rules = Rules(
             self.books.flavors,
@@ -187,8 +188,11 @@ class QuotaState:
         if entry is None:
             entry = self.entries[facts.key] = Entry(facts)
             changed = True
+            self._preemptor.quarrels.forget()
         else:
             changed = entry.facts != facts
+            if entry.facts.asks_otherwise(facts):
+                self._preemptor.quarrels.forget()
             self._in_local.get(entry.facts.queue, set()).discard(facts.key)
             entry.update(facts)
         self._in_local.setdefault(facts.queue, set()).add(facts.key)
@@ -201,6 +205,7 @@ class QuotaState:
         entry = self.entries.pop(key, None)
         if entry is None:
             return
+        self._preemptor.quarrels.forget()
         self._in_local.get(entry.facts.queue, set()).discard(key)
         self.books.release(entry)
         self._dequeue(entry)
@@ -246,6 +251,9 @@ class QuotaState:
 
     def cycle(self, now: float) -> tuple[Decision, ...]:
         """Decide about the head of every queue that has one. Nothing is decided if there is none."""
+        if self._revision != self.books.revision:
+            self._revision = self.books.revision
+            self._preemptor.quarrels.forget()
         refused: list[Decision] = []
         heads = []
         for queue, entry in self.books.heads(now):
@@ -265,6 +273,7 @@ class QuotaState:
                 entry = self.entries[decision.key]
                 self._dequeue(entry)
                 entry.positions = {}
+                self._preemptor.quarrels.has_quota(entry.key)
                 entry.assumed = True
                 holding = holding_of(decision.admission, now, entry.facts.demands)
                 self.books.take(entry, holding)
