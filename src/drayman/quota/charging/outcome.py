@@ -7,9 +7,9 @@ from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from drayman.quota.amounts import Amounts, plus
+from drayman.quota.amounts import Amounts, saturated
+from drayman.quota.charging.sharing import Share
 from drayman.quota.demands import Charged, Unpriced
 
 ANY_DRIVER: Final = "*"
@@ -84,11 +84,21 @@ class Item(Struct, frozen=True):
     """Whether it is charged once, and not for each pod."""
 
 
+class ClaimPrice(Struct, frozen=True):
+    """What a claim costs all of its users together."""
+
+    claim: ObjectKey
+    amounts: Amounts
+    share: Share | None = None
+
+
 class Charges(Charged, frozen=True):
     """What one pod of a set costs, and what the whole set costs once."""
 
     once: Amounts = {}
     """For claims that the pods share: to be added to the set as a whole, however many pods it has."""
+    claims: tuple[ClaimPrice, ...] = ()
+    """These claims, with what each costs all of its users."""
     items: tuple[Item, ...] = ()
     admin_devices: int = 0
     """Devices that a pod looks at with admin access: they cost nothing."""
@@ -96,18 +106,12 @@ class Charges(Charged, frozen=True):
     """Resources that are measured rather than counted: people read them in binary units."""
     depends_on: Dependencies = NOTHING
 
-    def spread_over(self, pods: int) -> Charges:
-        """The same with what is charged once divided among so many pods, rounded up."""
-        if not self.once:
-            return self
-        parts = {name: -(-amount // max(1, pods)) for name, amount in self.once.items()}
-        return replace(self, charges=plus(self.charges, parts), once={})
-
     @classmethod
     def of_items(
         cls,
         items: Iterable[Item],
         *,
+        claims: tuple[ClaimPrice, ...],
         replaced: frozenset[str],
         admin_devices: int,
         measured: frozenset[str],
@@ -120,11 +124,12 @@ class Charges(Charged, frozen=True):
         for item in listed:
             if item.resource:
                 total = once if item.is_shared else per_pod
-                total.update(plus(total, {item.resource: item.amount}))
+                total[item.resource] = saturated(total.get(item.resource, 0) + item.amount)
         return cls(
             charges=per_pod,
             replaced=replaced,
             once=once,
+            claims=claims,
             items=listed,
             admin_devices=admin_devices,
             measured=measured,

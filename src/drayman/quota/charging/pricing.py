@@ -74,13 +74,12 @@ class DevicePricing:
     def price(
         self, namespace: str, pod_set: str, template: PodTemplate, pods: int = 1
     ) -> Charges | Refused:
-        """What one pod of a set costs, the set looked at alone; `pods` is how many it has.
+        """What one pod of a set costs and what the set costs once, looked at alone; `pods` is how many it has.
 
-        Claims that the pods share are charged to all of them, in parts that come to their price, rounded up for each pod. Whoever can
-        charge a set as a whole asks `price_workload`, which also sees that pod sets share claims and compete for devices.
+        Whoever has the whole workload asks `price_workload`, which sees that pod sets share claims and compete for devices.
         """
         found = self.price_workload(namespace, [PodSetRequest(pod_set, pods, template)])
-        return found if isinstance(found, Refused) else found[pod_set].spread_over(pods)
+        return found if isinstance(found, Refused) else found[pod_set]
 
     def price_workload(
         self,
@@ -105,11 +104,14 @@ class DevicePricing:
             for pod_set in pod_sets:
                 bill.items, bill.admin_devices, bill.measured = [], 0, set()
                 claims.of_pod.clear()
+                shared.prices.clear()
                 replaced = self._price_set(namespace, pod_set, claims, bill, shared)
+                claims.settle()
                 self._check_constraints(claims, _spec_path(pod_set), flavor, bill)
                 seen |= bill.depends_on
                 priced[pod_set.name] = Charges.of_items(
                     bill.items,
+                    claims=tuple(shared.prices),
                     replaced=replaced,
                     admin_devices=bill.admin_devices,
                     measured=frozenset(bill.measured),
