@@ -9,7 +9,8 @@ What the engine of quota adds to the pod sets' own requests is `charges` for eac
 `once` for the set. `price` answers the question of the engine (`quota.demands.Pricing`) about a single pod set.
 
 Prices are of this moment. `depends_on` says which objects they were made from, and `Waiting` (`waking`) whom a change of these concerns.
-Mappings may be replaced at any time (`mappings`).
+Mappings may be replaced at any time (`mappings`). Where others wait, the work that a price takes can be limited as that of a decision is
+(`state.inventory.allowance`): UnfinishedError is then raised, and what was worked out is kept for the next attempt.
 """
 
 from __future__ import annotations
