@@ -7,6 +7,9 @@ pods are there. When a pod appears, `see` says which place is its own.
 
 A pod is one of a workload if the workload is its owner's, or its own, or has the name of its group, or is named by its annotation; it is in
 the pod set that its label names, or in the only one there is.
+
+Whoever may change Workloads can keep nodes and devices in this way for pods of workloads that hold quota. Kueue's roles give that right to
+those who administer queues.
 """
 
 from __future__ import annotations
