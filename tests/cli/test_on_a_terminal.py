@@ -120,6 +120,46 @@ class Case:
     """What it prints is for programs, or names paths and addresses, and is as long as it is."""
 
 
+QUOTA_SCENARIO: Final = {
+    "name": "one workload",
+    "steps": [
+        {
+            "create": [
+                {"kind": "ResourceFlavor", "metadata": {"name": "f"}},
+                {
+                    "kind": "ClusterQueue",
+                    "metadata": {"name": "q"},
+                    "spec": {
+                        "namespaceSelector": {},
+                        "resourceGroups": [
+                            {
+                                "coveredResources": ["cpu"],
+                                "flavors": [
+                                    {
+                                        "name": "f",
+                                        "resources": [{"name": "cpu", "nominalQuota": "1"}],
+                                    }
+                                ],
+                            }
+                        ],
+                    },
+                },
+                {
+                    "kind": "LocalQueue",
+                    "metadata": {"namespace": "default", "name": "l"},
+                    "spec": {"clusterQueue": "q"},
+                },
+                {
+                    "kind": "Workload",
+                    "metadata": {"namespace": "default", "name": "w"},
+                    "spec": {"queueName": "l", "podSets": [{"name": "main", "count": 1}]},
+                },
+            ]
+        },
+        {"settle": "a"},
+    ],
+}
+
 CASES: Final = {
     "no command": Case("", "^Usage: drayman", status=2),
     "an unknown command": Case("nonsense", "there is no command", status=2),
@@ -214,6 +254,9 @@ CASES: Final = {
     "cel": Case(
         "cel --devices slices.json -e \"device.driver == 'gpu.nvidia.com'\"", "gpu-7 +match"
     ),
+    "replay quota": Case(
+        "replay quota --scenarios quota.jsonl --results -", '"default/w":.*"admitted"', is_data=True
+    ),
     "replay queues": Case(
         "replay queues --scenarios queues.jsonl --results -", '"g-0":"n"', is_data=True
     ),
@@ -250,6 +293,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     write_trace(home / "traces")
     (home / "many.yaml").write_text(PLUGIN_POD.replace("old", "many").replace("2", "9"))
     (home / "problems.jsonl").write_text(json.dumps(PROBLEM))
+    (home / "quota.jsonl").write_text(json.dumps(QUOTA_SCENARIO))
     (home / "queues.jsonl").write_text(json.dumps(QUEUES))
     succeed(home, *DRAYMAN, "up", "--detach", "--port", "0", "--profile", PROFILES)
     try:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from drayman.api.codec import convert
 from drayman.api.resource import DeviceClass, ResourceClaimSpec
 from drayman.quota.amounts import plus
-from drayman.quota.charging.claim_users import Adjustment, ClaimPrice, ClaimUsers, portions
+from drayman.quota.charging.claim_users import Adjustment, ClaimUsers, portions
+from drayman.quota.charging.outcome import ClaimPrice
 from drayman.quota.charging.pricing import PodSetRequest
 from drayman.quota.charging.sharing import Share, share_of
 from oracle.build import device_class, exactly
@@ -111,7 +112,7 @@ def test_a_workload_is_asked_for_what_others_do_not_pay() -> None:
     first = asked.price_workload("default", sets, workload="default/a")
     assert isinstance(first, dict)
     assert first["main"].once == {"gpus": 2}
-    users.enter("default/a", [ClaimPrice(CLAIM, first["main"].once)])
+    users.enter("default/a", first["main"].claims)
     second = asked.price_workload("default", sets, workload="default/b")
     assert isinstance(second, dict)
     assert not any(second["main"].once.values())

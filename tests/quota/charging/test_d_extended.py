@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from drayman.api.codec import convert
-from drayman.api.kueue import PodTemplate
+from drayman.api.kueue import PodTemplate, pod_template_of
 from drayman.api.resource import DeviceClass
 from drayman.quota.charging.outcome import Code
 from drayman.quota.charging.rules import KUEUE, Gates, Rules
@@ -153,6 +153,14 @@ def test_quantities_that_are_no_number_of_devices(name: str) -> None:
     found = refused(price(cluster(classes=BEHIND), pod, mappings=()))
     assert (found.code, found.retryable) == (Code.QUANTITY_INVALID, False)
     assert place in found.path
+
+
+def test_limits_are_requests_where_nothing_else_is_said() -> None:
+    """As the API server fills them in for the pods."""
+    container = {"name": "c", "resources": {"limits": {NAME: "2"}}}
+    template = pod_template_of({"spec": {"containers": [container]}})
+    found = price(cluster(classes=BEHIND), template, mappings=())
+    assert charged(found) == {NAME: 2}
 
 
 def test_d40_kueue_refuses_a_name_whose_class_is_measured() -> None:

@@ -236,6 +236,12 @@ TAKEN = {
     "D69 30": Taken("and one of them stays", [whole(value="90Gi", **TWENTIES)], "30Gi", 30 * GI),
     "D69 3": Taken("below the minimum is the minimum", [whole(**FIVES)], "3Gi", 5 * GI),
     "D70": Taken("without steps nothing is rounded", [whole(**NO_STEP)], "15500Mi", 15500 * MI),
+    "D70 without a minimum": Taken(
+        "a step without a minimum means nothing",
+        [whole(default="1Gi", validRange={"max": "80Gi", "step": "1Gi"})],
+        "15500Mi",
+        15500 * MI,
+    ),
     "D71": Taken(
         "devices differ in their defaults: the dearest counts",
         [whole("d", "80Gi", default="40Gi"), whole("e", "100Gi", default="10Gi")],

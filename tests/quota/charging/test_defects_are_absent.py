@@ -113,6 +113,15 @@ def test_5_all_pods_and_claims_of_a_workload_need_devices() -> None:
     assert charged(price(state, pods("t"))) == {"gpus": 1}
 
 
+def test_5_the_first_request_that_gets_nothing_is_named() -> None:
+    """Requests before it have their devices, and those after it are not looked at."""
+    requests = [exactly(f"r{n}", select=["true"]) for n in range(6)]
+    state = cluster(named("d1", "d2", "d3"), templates={"t": requests})
+    found = refused(price(state, pods("t")))
+    assert found.path.endswith("requests[3].exactly")
+    assert "4 devices" in found.message
+
+
 def test_5_a_workload_that_can_start_with_fewer_pods_needs_devices_for_those() -> None:
     """What partial admission may leave out need not be there."""
     state = cluster(named("d1", "d2"), templates={"t": [exactly(select=["true"])]})

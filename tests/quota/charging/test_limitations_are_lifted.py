@@ -89,6 +89,16 @@ def test_a_claim_that_has_its_devices_costs_what_they_cost() -> None:
     assert _once(after) == {"gpu.memory": 5 * GI}
 
 
+def test_a_claim_with_devices_that_nothing_is_charged_for_has_no_price() -> None:
+    """Having its devices already does not make it free."""
+    held = claim("c", exactly())
+    result = {"request": "req", "driver": GPU, "pool": "node-1", "device": "d"}
+    held["status"] = {"allocation": {"devices": {"results": [result]}}}
+    found = refused(price(cluster(piece(["d"]), claims=[held]), pods(claims=["c"]), mappings=()))
+    assert found.code is Code.CLASS_UNMAPPED
+    assert found.path.startswith("resourceclaim/c spec.devices.requests[0]")
+
+
 def _once(state: Any) -> dict[str, int]:
     found = price(state, pods(claims=["c"]))
     assert charged(found) == {}
@@ -260,7 +270,25 @@ def test_devices_in_use_are_no_reason_against_a_price() -> None:
     assert charged(price(state, pods("t"))) == {"gpus": 1}
 
 
-# What a bill says.
+# What messages and bills say.
+
+
+def test_a_shortage_says_where_devices_were_left_out() -> None:
+    """How many the class has, which selector refuses how many, which are tainted, and which are still being published."""
+    state = cluster(
+        on(
+            "n",
+            device("a", attrs={"model": "a"}),
+            device("b", attrs={"model": "b"}),
+            device("t", attrs={"model": "a"}, taints=[taint("broken")]),
+        ),
+        piece([device("p", attrs={"model": "a"})], pool="partial", of=2),
+        templates={"t": [exactly(count=3, select=["true", attribute_is("model", "a")])]},
+    )
+    assert refused(price(state, pods("t"))).message.endswith(
+        "class gpu: 3 wanted, 1 match (3 of the class, 1 refused by selectors[1], 1 tainted,"
+        " 1 more in pools that are still being published)"
+    )
 
 
 def test_a_bill_says_how_amounts_come_about() -> None:

@@ -8,7 +8,10 @@ import click
 
 from drayman.cli.lazy import LazyGroup
 
-COMMANDS: Final = {"queues": "drayman.cli.replay.queues:queues"}
+COMMANDS: Final = {
+    "quota": "drayman.cli.replay.quota:quota",
+    "queues": "drayman.cli.replay.queues:queues",
+}
 
 
 @click.group(cls=LazyGroup, lazy=COMMANDS)

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Final
 
 from drayman.api.quantity import Format, Quantity
 from drayman.api.resource import (
     DeviceClass,
-    DeviceSelector,
     ExactDeviceRequest,
     RequestSpec,
 )
-from drayman.cel.device import compile_selector
-from drayman.cel.errors import CompileError
-from drayman.inventory.device import Amount
 from drayman.quota.amounts import saturated
 from drayman.quota.charging.demand import DeviceDemand
 from drayman.quota.charging.fleet import Fleet
 from drayman.quota.charging.mappings import DeviceClassMapping, DeviceClassMappings
-from drayman.quota.charging.measuring import Measured, measure, serving
+from drayman.quota.charging.matching import Match, capacities_of, expressions_of
+from drayman.quota.charging.measuring import Measured, measure
 from drayman.quota.charging.outcome import (
-    ANY_DRIVER,
     NOTHING,
     Code,
     Dependencies,
@@ -34,7 +29,6 @@ from drayman.quota.charging.rules import Rules
 
 EXACT: Final = "ExactCount"
 ALL: Final = "All"
-_MOST_EXPRESSIONS: Final = 4_096
 
 
 @dataclass(slots=True)
@@ -86,15 +80,14 @@ class Asked:
         self.mappings = terms.mappings.of_class(self._class)
         self._is_admin = isinstance(spec, ExactDeviceRequest) and bool(spec.admin_access)
         self._matching: int | None = None  # worked out where it matters
+        self._capacities = capacities_of(spec)
         self._needs_devices = bool(
-            _expressions(spec.selectors) or (self._rules.whole_requests and self._capacities)
+            expressions_of(spec.selectors) or (self._rules.whole_requests and self._capacities)
+        )
+        self._match = Match(
+            terms.fleet, terms.classes.get(self._class), spec, self.mappings, terms.rules, path
         )
         self.admin_devices = 0
-
-    @property
-    def _capacities(self) -> dict[str, Amount]:
-        wanted = self._spec.capacity
-        return {} if wanted is None else {n: q.amount for n, q in wanted.requests.items()}
 
     def items(self) -> list[Item]:
         """What it costs, under each of the names that its class is charged under. Raises RefusedError."""
@@ -211,59 +204,21 @@ class Asked:
     def _matched(self) -> int:
         """The devices that the request can have, whoever has them now. Raises RefusedError."""
         if self._matching is None:
-            self._matching = self._match()
+            self._bill.depends_on |= Dependencies(drivers=self._match.drivers)
+            self._matching = self._match.devices
         return self._matching
-
-    def _match(self) -> int:
-        fleet, spec = self._fleet, self._spec
-        device_class = self._classes.get(self._class)
-        of_class = () if device_class is None else _expressions(device_class.spec.selectors)
-        self._check_compiles(of_class, f"deviceclass/{self._class} spec.selectors")
-        own = _expressions(spec.selectors)
-        self._check_compiles(own, f"{self._path}.selectors")
-        among = self._looked_through()
-        if self._rules.taints:
-            among &= fleet.tolerated(spec.tolerations)
-        found, failing = fleet.selected((*of_class, *own), among)
-        if failing:
-            text = f"a selector fails {fleet.failure((*of_class, *own), failing)}"
-            raise refuse(Code.SELECTOR_INVALID, f"{self._path}.selectors", text, retryable=True)
-        if self._rules.whole_requests and self._capacities and not self._is_measured:
-            found &= serving(fleet, self._capacities)
-        return found
-
-    def _looked_through(self) -> int:
-        """All devices, or those of the drivers that are measured where no others count."""
-        drivers = frozenset((ANY_DRIVER,))
-        among = self._fleet.scope
-        if self.mappings and all(mapping.sources for mapping in self.mappings):
-            drivers = frozenset(m.driver for mapping in self.mappings for m in mapping.measures)
-            among = 0
-            for driver in drivers:
-                among |= self._fleet.of_driver(driver)
-        self._bill.depends_on |= Dependencies(drivers=drivers)
-        return among
-
-    @property
-    def _is_measured(self) -> bool:
-        return any(mapping.sources for mapping in self.mappings)
-
-    def _check_compiles(self, expressions: tuple[str, ...], path: str) -> None:
-        for index, expression in enumerate(expressions):
-            if problem := _compile_problem(expression):
-                raise refuse(Code.SELECTOR_INVALID, f"{path}[{index}]", problem)
 
     def _most_on_a_node(self, devices: int) -> int:
         most = max(((devices & here).bit_count() for _, here in self._fleet.by_node()), default=0)
         if not most:
-            text = f"class {self._class}: all devices of a node are wanted, and none matches"
+            summary = self._match.summary(devices)
+            text = f"class {self._class}: all devices of a node are wanted, {summary}"
             raise refuse(Code.DEVICE_SHORTAGE, self._path, text, retryable=True)
         return most
 
     def _check_number(self, devices: int, number: int) -> None:
-        found = devices.bit_count()
-        if found < number:
-            text = f"class {self._class}: {number} wanted, {found} match"
+        if devices.bit_count() < number:
+            text = f"class {self._class}: {number} wanted, {self._match.summary(devices)}"
             raise refuse(Code.DEVICE_SHORTAGE, self._path, text, retryable=True)
 
     def _item(self, resource: str, devices: int, amount: int, why: str) -> Item:
@@ -278,20 +233,6 @@ class Asked:
             why=why,
             is_shared=origin.is_shared,
         )
-
-
-def _expressions(selectors: tuple[DeviceSelector, ...]) -> tuple[str, ...]:
-    return tuple(selector.cel.expression for selector in selectors if selector.cel is not None)
-
-
-@lru_cache(maxsize=_MOST_EXPRESSIONS)
-def _compile_problem(expression: str) -> str:
-    """Why an expression does not compile; empty if it does."""
-    try:
-        compile_selector(expression)
-    except CompileError as error:
-        return str(error)
-    return ""
 
 
 def _counted(number: int, noun: str) -> str:

@@ -4,8 +4,8 @@ A claim is charged once. The first workload that was admitted with it pays for i
 configuration says that its devices are shared (`sharing`), each later user takes over its share of the price, and the first pays the
 rest: whatever happens, the charges of all users add up to the price of the claim.
 
-A workload enters with what its claims cost when quota is reserved for it, and leaves when it gives that back. Both say whose charges
-change by it.
+A workload enters with what its claims cost (`Charges.claims`) when quota is reserved for it, and leaves when it gives that back. Both say
+whose charges change by it.
 """
 
 from __future__ import annotations
@@ -16,16 +16,7 @@ from fractions import Fraction
 from msgspec import Struct
 
 from drayman.quota.amounts import Amounts, plus
-from drayman.quota.charging.outcome import ObjectKey
-from drayman.quota.charging.sharing import Share
-
-
-class ClaimPrice(Struct, frozen=True):
-    """What a claim costs all of its users together."""
-
-    claim: ObjectKey
-    amounts: Amounts
-    share: Share | None = None
+from drayman.quota.charging.outcome import ClaimPrice, ObjectKey
 
 
 class Adjustment(Struct, frozen=True):

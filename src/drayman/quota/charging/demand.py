@@ -7,6 +7,7 @@ can be shared serve many requests, each once. It is a necessary condition: nodes
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 
 from drayman.allocator.pruning.flow import serves
@@ -41,16 +42,26 @@ class Competition:
         self._demands: list[DeviceDemand] = []
 
     def add(self, demand: DeviceDemand) -> None:
-        """Take one more request into account. Raises RefusedError if there are not enough devices for all of them."""
+        """Take one more request into account. Raises RefusedError if it alone asks for more devices than match."""
         found = demand.devices.bit_count()
         if found < demand.count:
             raise _too_few(demand, f"{found} match")
         self._demands.append(demand)
-        wanted = [each.exclusive for each in self._demands]
-        if not serves(wanted):
-            total = sum(each.count * each.pods for each in self._demands)
-            text = f"{found} match, but the workload asks for {total} devices that it can only have once"
-            raise _too_few(demand, text)
+
+    def check(self) -> None:
+        """Raise RefusedError if there are not enough devices for all requests, about the first that gets none beside the others."""
+        if self._first_are_served(len(self._demands)):
+            return
+        short = bisect_left(
+            range(1, len(self._demands)), True, key=lambda n: not self._first_are_served(n)
+        )
+        total = sum(each.count * each.pods for each in self._demands[: short + 1])
+        demand = self._demands[short]
+        text = f"{demand.devices.bit_count()} match, but the workload asks for {total} devices that it can only have once"
+        raise _too_few(demand, text)
+
+    def _first_are_served(self, number: int) -> bool:
+        return serves(each.exclusive for each in self._demands[:number])
 
 
 def _too_few(demand: DeviceDemand, text: str) -> RefusedError:

@@ -6,12 +6,13 @@ start later. Requests below zero count as none. What is asked for must be a whol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from drayman.api.core import Container, Pod, PodSpec
+from drayman.api.core import Container, Pod, PodSpec, ResourceRequirements
 from drayman.api.integers import INT64_MAX
+from drayman.api.quantity import Quantity
 from drayman.api.resource import ResourceClaimSpec
 from drayman.placement.extended import IMPLICIT_PREFIX, ExtendedResources, extended_claim
 from drayman.quota.charging.outcome import Code, refuse
@@ -24,7 +25,7 @@ def asked_names(spec: PodSpec, rules: Rules) -> frozenset[str]:
     """The names in a pod's requests that devices may stand behind, now or later."""
     found = set()
     for _, container in _containers(spec):
-        for name, quantity in container.resources.requests.items():
+        for name, quantity in _requests(container).items():
             if "/" in name and quantity.amount and _may_be_devices(name, rules):
                 found.add(name)
     return frozenset(found)
@@ -68,9 +69,15 @@ def _containers(spec: PodSpec) -> Iterator[tuple[str, Container]]:
             yield f"{member}[{index}]", container
 
 
+def _requests(container: Container) -> dict[str, Quantity]:
+    """What a container asks for: its limits where it says nothing else, as the pod will have it."""
+    resources = container.resources
+    return {**resources.limits, **resources.requests} if resources.limits else resources.requests
+
+
 def _check_quantities(spec: PodSpec, name: str, path: str) -> None:
     for place, container in _containers(spec):
-        quantity = container.resources.requests.get(name)
+        quantity = _requests(container).get(name)
         if quantity is None or quantity.amount <= 0:
             continue
         field = f"{path}.{place}.resources.requests[{name}]"
@@ -83,17 +90,12 @@ def _check_quantities(spec: PodSpec, name: str, path: str) -> None:
 
 def _only(spec: PodSpec, name: str) -> PodSpec:
     """The containers with requests for one resource, as far as they are for any of it."""
-    keep: Callable[[Container], Container] = lambda container: replace(  # noqa: E731
-        container,
-        resources=replace(
-            container.resources,
-            requests={
-                key: quantity
-                for key, quantity in container.resources.requests.items()
-                if key == name and quantity.amount > 0
-            },
-        ),
-    )
+
+    def keep(container: Container) -> Container:
+        quantity = _requests(container).get(name)
+        asked = {} if quantity is None or quantity.amount <= 0 else {name: quantity}
+        return replace(container, resources=ResourceRequirements(requests=asked))
+
     return PodSpec(
         init_containers=tuple(map(keep, spec.init_containers)),
         containers=tuple(map(keep, spec.containers)),

@@ -24,10 +24,14 @@ class Fleet:
 
     def __init__(self, state: ClusterState, labels: Mapping[str, str] | None = None) -> None:
         """With `labels`, only devices that can be used on a node with all of these labels."""
-        self.hardware = state.inventory.everywhere
-        self._rules = state.inventory.taint_rules
+        self._inventory = state.inventory
         self._nodes = state.nodes
         self._labels = tuple((labels or {}).items())
+
+    @cached_property
+    def hardware(self) -> NodeHardware:
+        """All devices of the cluster. Most prices only count what is asked for, and do not need it."""
+        return self._inventory.everywhere
 
     @cached_property
     def scope(self) -> int:
@@ -70,7 +74,7 @@ class Fleet:
 
     def tolerated(self, tolerations: tuple[DeviceToleration, ...]) -> int:
         """The devices without taints that keep requests away, or with such as are tolerated."""
-        return self.hardware.taints(self._rules).tolerated(tolerations)
+        return self.hardware.taints(self._inventory.taint_rules).tolerated(tolerations)
 
     def record(self, device: DeviceId) -> DeviceRecord | None:
         """A device of the cluster."""

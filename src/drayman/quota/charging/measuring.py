@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from drayman.inventory.bitsets import bitset
 from drayman.inventory.device import Amount, CapacityRecord, DeviceRecord, consumption
@@ -139,6 +140,7 @@ def _consumed(
     kind: tuple[CapacityRecord, ...], driver: str, requests: Mapping[str, Amount], *, whole: bool
 ) -> tuple[Amount, ...] | None:
     """What a request takes of each of these capacities; None if a device with them cannot serve it."""
+    kind = tuple(map(_without_stray_step, kind))
     names = {short_name(capacity.name, driver): capacity.name for capacity in kind}
     asked = {short_name(name, driver): amount for name, amount in requests.items()}
     if whole and not asked.keys() <= names.keys():
@@ -147,3 +149,13 @@ def _consumed(
     if taken is None or any(t > c.value for t, c in zip(taken, kind, strict=True)):
         return None
     return taken
+
+
+def _without_stray_step(capacity: CapacityRecord) -> CapacityRecord:
+    """Steps count from the minimum of a range. The API does not accept one without; to Kueue such a step means nothing."""
+    policy = capacity.policy
+    valid = policy.valid_range if policy else None
+    if policy is None or valid is None or valid.min is not None or valid.step is None:
+        return capacity
+    plain = replace(policy, valid_range=replace(valid, step=None))
+    return CapacityRecord(capacity.name, capacity.value, plain)

@@ -8,7 +8,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from drayman.quota.amounts import Amounts, plus
+from drayman.quota.amounts import Amounts, saturated
+from drayman.quota.charging.sharing import Share
 from drayman.quota.demands import Charged, Unpriced
 
 ANY_DRIVER: Final = "*"
@@ -83,11 +84,21 @@ class Item(Struct, frozen=True):
     """Whether it is charged once, and not for each pod."""
 
 
+class ClaimPrice(Struct, frozen=True):
+    """What a claim costs all of its users together."""
+
+    claim: ObjectKey
+    amounts: Amounts
+    share: Share | None = None
+
+
 class Charges(Charged, frozen=True):
     """What one pod of a set costs, and what the whole set costs once."""
 
     once: Amounts = {}
     """For claims that the pods share: to be added to the set as a whole, however many pods it has."""
+    claims: tuple[ClaimPrice, ...] = ()
+    """These claims, with what each costs all of its users."""
     items: tuple[Item, ...] = ()
     admin_devices: int = 0
     """Devices that a pod looks at with admin access: they cost nothing."""
@@ -100,6 +111,7 @@ class Charges(Charged, frozen=True):
         cls,
         items: Iterable[Item],
         *,
+        claims: tuple[ClaimPrice, ...],
         replaced: frozenset[str],
         admin_devices: int,
         measured: frozenset[str],
@@ -112,11 +124,12 @@ class Charges(Charged, frozen=True):
         for item in listed:
             if item.resource:
                 total = once if item.is_shared else per_pod
-                total.update(plus(total, {item.resource: item.amount}))
+                total[item.resource] = saturated(total.get(item.resource, 0) + item.amount)
         return cls(
             charges=per_pod,
             replaced=replaced,
             once=once,
+            claims=claims,
             items=listed,
             admin_devices=admin_devices,
             measured=measured,

@@ -9,7 +9,8 @@ What the engine of quota adds to the pod sets' own requests is `charges` for eac
 `once` for the set. `price` answers the question of the engine (`quota.demands.Pricing`) about a single pod set.
 
 Prices are of this moment. `depends_on` says which objects they were made from, and `Waiting` (`waking`) whom a change of these concerns.
-Mappings may be replaced at any time (`mappings`).
+Mappings may be replaced at any time (`mappings`). Where others wait, the work that a price takes can be limited as that of a decision is
+(`state.inventory.allowance`): UnfinishedError is then raised, and what was worked out is kept for the next attempt.
 """
 
 from __future__ import annotations
@@ -71,9 +72,14 @@ class DevicePricing:
         self.gates = gates or Gates()
         self.users = users
 
-    def price(self, namespace: str, pod_set: str, template: PodTemplate) -> Charges | Refused:
-        """What one pod of a set costs, looked at alone."""
-        found = self.price_workload(namespace, [PodSetRequest(pod_set, 1, template)])
+    def price(
+        self, namespace: str, pod_set: str, template: PodTemplate, pods: int = 1
+    ) -> Charges | Refused:
+        """What one pod of a set costs and what the set costs once, looked at alone; `pods` is how many it has.
+
+        Whoever has the whole workload asks `price_workload`, which sees that pod sets share claims and compete for devices.
+        """
+        found = self.price_workload(namespace, [PodSetRequest(pod_set, pods, template)])
         return found if isinstance(found, Refused) else found[pod_set]
 
     def price_workload(
@@ -99,11 +105,14 @@ class DevicePricing:
             for pod_set in pod_sets:
                 bill.items, bill.admin_devices, bill.measured = [], 0, set()
                 claims.of_pod.clear()
+                shared.prices.clear()
                 replaced = self._price_set(namespace, pod_set, claims, bill, shared)
+                claims.settle()
                 self._check_constraints(claims, _spec_path(pod_set), flavor, bill)
                 seen |= bill.depends_on
                 priced[pod_set.name] = Charges.of_items(
                     bill.items,
+                    claims=tuple(shared.prices),
                     replaced=replaced,
                     admin_devices=bill.admin_devices,
                     measured=frozenset(bill.measured),

@@ -31,6 +31,10 @@ class ClaimPricing:
                 text = "neither `exactly` nor `firstAvailable` says what is asked for"
                 raise refuse(Code.UNSUPPORTED, path, text)
 
+    def settle(self) -> None:
+        """Raise RefusedError if there are not enough devices for all claims that were added."""
+        self._competition.check()
+
     def _put_dearest(self, request: DeviceRequest, path: str, origin: Origin) -> None:
         """Of several alternatives, the most that any may cost under each name: which one it will be is known when it is allocated."""
         if not self._terms.rules.alternatives:

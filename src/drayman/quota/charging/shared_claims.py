@@ -13,9 +13,9 @@ from drayman.placement.state import ClusterState
 from drayman.quota.amounts import Amounts, plus
 from drayman.quota.charging.allocated import allocated_amounts
 from drayman.quota.charging.asked import Bill, Origin
-from drayman.quota.charging.claim_users import ClaimPrice, ClaimUsers
+from drayman.quota.charging.claim_users import ClaimUsers
 from drayman.quota.charging.mappings import DeviceClassMappings
-from drayman.quota.charging.outcome import Code, Dependencies, Item, ObjectKey, refuse
+from drayman.quota.charging.outcome import ClaimPrice, Code, Dependencies, Item, ObjectKey, refuse
 from drayman.quota.charging.requests import ClaimPricing
 from drayman.quota.charging.sharing import share_of
 
@@ -38,14 +38,16 @@ class SharedClaims:
         self._bill = bill
         self._users = users
         self._workload = workload
-        self.prices: dict[ObjectKey, ClaimPrice] = {}
-        """What each costs all of its users, for `ClaimUsers.enter`."""
+        self._seen: set[ObjectKey] = set()
+        self.prices: list[ClaimPrice] = []
+        """What each costs all of its users, until somebody clears the list: for `ClaimUsers.enter`."""
 
     def add(self, key: ObjectKey, path: str) -> None:
         """Put a claim on the bill, unless it is there already. Raises RefusedError."""
         self._bill.depends_on |= Dependencies(claims=frozenset((key,)))
-        if key in self.prices:
+        if key in self._seen:
             return
+        self._seen.add(key)
         claim = self._state.find_claim(*key)
         if claim is None:
             text = f"there is no ResourceClaim {key[1]} in namespace {key[0]}"
@@ -56,13 +58,14 @@ class SharedClaims:
             if item.resource:
                 total = plus(total, {item.resource: item.amount})
         share = share_of(claim.spec, self._state.inventory.classes)
-        self.prices[key] = price = ClaimPrice(key, total, share)
+        price = ClaimPrice(key, total, share)
+        self.prices.append(price)
         self._bill.items += self._own_part(price, items)
 
     def _items(self, claim: ResourceClaim) -> list[Item]:
         """What the claim costs all of its users."""
         name, bill = claim.metadata.name, self._bill
-        if claim.status.allocation is not None:
+        if claim.status.allocation is not None and self._is_mapped(claim):
             drivers = frozenset(result.driver for result in claim.status.results)
             bill.depends_on |= Dependencies(drivers=drivers)
             amounts = allocated_amounts([claim], self._state, self._mappings)
@@ -86,6 +89,14 @@ class SharedClaims:
         self._pricing.add(claim.spec, origin)
         found, bill.items = bill.items, before
         return found
+
+    def _is_mapped(self, claim: ResourceClaim) -> bool:
+        """Whether all devices of the claim are charged under some name. If not, its requests say which are not."""
+        return all(
+            self._mappings.of_class(spec.device_class_name)
+            for request in claim.spec.devices.requests
+            for _, spec in request.alternatives()
+        )
 
     def _own_part(self, price: ClaimPrice, items: list[Item]) -> list[Item]:
         """What of it this workload pays, now that others may pay as well."""

@@ -30,6 +30,7 @@ from drayman.quota.topology.choosing import Choice, Share
 from drayman.quota.topology.counting import Counts, Limits, PodKind
 from drayman.quota.topology.descending import descended
 from drayman.quota.topology.refusing import not_placed
+from drayman.quota.topology.usage import DomainUsage
 from drayman.quota.topology.wishes import Mode, Senseless, Wish, wish_of
 
 _MOST_COUNTS: Final = 64
@@ -105,7 +106,7 @@ class FlavorTopology:
         """What the domains hold of these pods. Valid until the next question."""
         key = (
             # Whoever asks in turn about the cluster as it is and without its users gets two counts that stay.
-            not used,
+            isinstance(used, DomainUsage),
             wish.layers,
             _key_of(workers),
             None if leader is None else _key_of(leader),

@@ -1,0 +1,85 @@
+"""A cluster queue in the engine: what its object says, its place in the tree, who holds its quota and who waits for it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from drayman.api.kueue import ClusterQueueSpec, FlavorQuotas, ResourceGroup
+from drayman.api.labels import LabelMatcher, compile_selector
+from drayman.quota.entries import Entry
+from drayman.quota.tree.nodes import Node
+from drayman.quota.waiting import Waiting
+
+NEVER: Final = "Never"
+LOWER_PRIORITY: Final = "LowerPriority"
+NEWER_TOO: Final = "LowerOrNewerEqualPriority"
+ANY: Final = "Any"
+STRICT: Final = "StrictFIFO"
+HOLD: Final = "Hold"
+DRAIN: Final = "HoldAndDrain"
+
+
+class ClusterQueueState:
+    """One cluster queue. The engine (`quota/state.py`) keeps it up to date."""
+
+    __slots__ = (
+        "admitted",
+        "flavors",
+        "groups",
+        "holders",
+        "inactive",
+        "name",
+        "node",
+        "serves",
+        "spec",
+        "waiting",
+    )
+
+    def __init__(self, name: str, spec: ClusterQueueSpec) -> None:
+        self.name = name
+        self.node: Node | None = None
+        """None where its cohorts form a circle."""
+        self.holders: dict[str, Entry] = {}
+        self.inactive: str = ""
+        """Why it is not active, as its condition says it; empty if it is."""
+        self.set_spec(spec)
+
+    def set_spec(self, spec: ClusterQueueSpec) -> None:
+        """Follow a change of the object. Raises SelectorError for a selector that cannot be understood."""
+        selector = spec.namespace_selector
+        self.serves: LabelMatcher | None = None if selector is None else compile_selector(selector)
+        self.spec = spec
+        self.groups: dict[str, ResourceGroup] = {
+            resource: group
+            for group in spec.resource_groups
+            for resource in group.covered_resources
+        }
+        self.flavors: dict[str, FlavorQuotas] = {
+            flavor.name: flavor for group in spec.resource_groups for flavor in group.flavors
+        }
+        strict = spec.queueing_strategy == STRICT
+        if not hasattr(self, "waiting"):
+            self.waiting = Waiting(strict=strict)
+        self.waiting.strict = strict
+
+    @property
+    def place(self) -> Node:
+        """Its node, where it is known to have one."""
+        if self.node is None:
+            raise LookupError(f"cluster queue {self.name} has no place in the tree")
+        return self.node
+
+    @property
+    def borrows_by_force(self) -> bool:
+        """Whether it may preempt others and still borrow afterwards, apart from fair sharing."""
+        policy = self.spec.preemption.borrow_within_cohort
+        return policy is not None and policy.policy != NEVER
+
+    @property
+    def force_threshold(self) -> int | None:
+        """The highest priority of those that it may preempt while it borrows."""
+        policy = self.spec.preemption.borrow_within_cohort
+        return None if policy is None else policy.max_priority_threshold
+
+    def __repr__(self) -> str:
+        return f"cluster queue {self.name}"

@@ -1,0 +1,216 @@
+"""One cycle of admission: the head of every queue is looked at once, and gets quota, drives others out, or is refused.
+
+First everybody is nominated on the same state of things: which flavors, and whom it would take. Then they come one by one, in an order that
+is fair between queues, and each is held against what those before it have taken. What is only reserved for the length of the cycle (for
+those that wait for victims, or that must not lose their own quota to borrowers meanwhile) is taken back at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+
+from drayman.quota.admissions import admission_of
+from drayman.quota.amounts import FlavorResource
+from drayman.quota.cluster_queues import ANY, ClusterQueueState
+from drayman.quota.decisions import Decision, Preempted, Refused, Reserved
+from drayman.quota.demands import Unpriced
+from drayman.quota.entries import Entry, Refusal
+from drayman.quota.flavors.assigning import Assigner, Rules
+from drayman.quota.flavors.assignment import Assignment, Mode
+from drayman.quota.flavors.placing import Placing
+from drayman.quota.flavors.reducing import can_shrink, largest
+from drayman.quota.nominees import Nominee, classical_order, fair_order
+from drayman.quota.preemption.contest import Target, held_by
+from drayman.quota.preemption.searching import Preemptor
+from drayman.quota.reasons import WAITING_FOR_PREEMPTED, WAITING_FOR_QUOTA
+from drayman.quota.tree.ledger import Ledger, Usage
+from drayman.quota.waiting import Again
+
+
+class Cycle:
+    """The heads of all queues, and what becomes of them."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        preemptor: Preemptor,
+        placing: Placing,
+        queues: Mapping[str, ClusterQueueState],
+        ledger: Ledger,
+    ) -> None:
+        self._rules = rules
+        self._preemptor = preemptor
+        self._placing = placing
+        self._queues = queues
+        self._ledger = ledger
+        self._decisions: list[Decision] = []
+        self._gone: dict[str, Entry] = {}
+        self._to_come: dict[str, Nominee] = {}
+
+    def run(self, heads: Iterable[tuple[ClusterQueueState, Entry]]) -> list[Decision]:
+        """Decide about heads of queues that are active and serve them. Whoever gets quota is for the caller to count."""
+        nominees = [self._nominee(queue, entry) for queue, entry in heads]
+        with self._ledger.trial():
+            if self._rules.shares_fairly:
+                order = fair_order(nominees, self._ledger)
+            else:
+                order = classical_order(nominees)
+            self._to_come = {each.entry.key: each for each in nominees}
+            for nominee in order:
+                del self._to_come[nominee.entry.key]
+                self._process(nominee)
+        return self._decisions
+
+    # Nomination.
+
+    def _nominee(self, queue: ClusterQueueState, entry: Entry) -> Nominee:
+        assignment, targets = self._solution(queue, entry)
+        return Nominee(entry, queue, assignment, targets)
+
+    def _solution(
+        self, queue: ClusterQueueState, entry: Entry
+    ) -> tuple[Assignment, tuple[Target, ...]]:
+        """What a workload would get and whom it would take: in full if possible, with fewer pods otherwise."""
+        assigner = Assigner(self._rules, queue, entry)
+        full = self._placing.placed(assigner.assign())
+        if full.mode is Mode.FIT:
+            return full, ()
+        targets = self._targets(queue, entry, full)
+        demands = entry.facts.demands
+        if targets or isinstance(demands, Unpriced) or not can_shrink(demands):
+            return full, targets
+
+        def attempt(counts: list[int]) -> tuple[Assignment, tuple[Target, ...]] | None:
+            fewer = self._placing.placed(assigner.assign(counts))
+            if fewer.mode is Mode.FIT:
+                return fewer, ()
+            victims = self._targets(queue, entry, fewer)
+            return (fewer, victims) if victims else None
+
+        return largest(demands, attempt) or (full, ())
+
+    def _targets(
+        self, queue: ClusterQueueState, entry: Entry, assignment: Assignment
+    ) -> tuple[Target, ...]:
+        if assignment.mode is not Mode.PREEMPT:
+            return ()
+        finds_places = None
+        if self._placing.units(assignment):
+            finds_places = partial(self._placing.finds_places, assignment)
+        targets = self._preemptor.targets(
+            queue, entry, assignment.contested, assignment.usage, finds_places
+        )
+        return tuple(targets)
+
+    # Processing.
+
+    def _process(self, nominee: Nominee) -> None:
+        mode = nominee.assignment.mode
+        if mode is Mode.NO_FIT:
+            self._refuse(nominee, Again.NO_QUOTA, nominee.assignment.refusal)
+            return
+        if mode is Mode.PREEMPT and not nominee.targets:
+            self._hold(nominee)
+            self._refuse(nominee, Again.NO_QUOTA, nominee.assignment.refusal)
+            return
+        if any(each.entry.key in self._gone for each in nominee.targets):
+            self._think_again(nominee)
+            if nominee.assignment.mode is not Mode.PREEMPT or not nominee.targets:
+                self._skip(nominee, "others that it needs gone are already being preempted")
+                return
+        if not self._fits(nominee):
+            self._skip(nominee, "Workload no longer fits after processing another workload")
+            return
+        if not self._leaves_room(nominee):
+            other = self._preemptor.quarrels.gave_way_to(nominee.entry.key)
+            self._skip(nominee, f"It was preempted for {other}, which is next")
+            return
+        self._ledger.add(nominee.queue.place, nominee.assignment.usage)
+        if nominee.targets:
+            self._preempt(nominee)
+        else:
+            admission = admission_of(nominee.queue.name, nominee.assignment)
+            self._decisions.append(Reserved(nominee.entry.key, admission))
+
+    def _think_again(self, nominee: Nominee) -> None:
+        """Find another solution, with those gone that others have driven out in this cycle."""
+        with self._ledger.trial():
+            self._take(self._gone.values())
+            self._preemptor.gone = self._gone
+            nominee.assignment, nominee.targets = self._solution(nominee.queue, nominee.entry)
+            self._preemptor.gone = frozenset()
+
+    def _fits(self, nominee: Nominee) -> bool:
+        """Whether it fits beside those that came before, without those that they and it drive out."""
+        usage = nominee.assignment.usage
+        if usage.places and not self._placing.are_free(nominee.assignment):
+            # Others took the places in this cycle. There may be some elsewhere, with the same flavors.
+            nominee.assignment = self._placing.placed(nominee.assignment)
+            if nominee.assignment.mode is not Mode.FIT:
+                return False
+        if not self._gone and not nominee.targets:
+            return nominee.queue.place.fits(usage.quota)
+        leaving = {**self._gone, **{each.entry.key: each.entry for each in nominee.targets}}
+        with self._ledger.trial():
+            self._take(leaving.values())
+            return nominee.queue.place.fits(usage.quota)
+
+    def _leaves_room(self, nominee: Nominee) -> bool:
+        """Whether there is room for the workload that drove this one out, if that comes later in this cycle."""
+        later = self._to_come.get(self._preemptor.quarrels.gave_way_to(nominee.entry.key))
+        if later is None or not (later.targets or later.assignment.mode is Mode.FIT):
+            return True
+        with self._ledger.trial():
+            self._ledger.add(nominee.queue.place, nominee.assignment.usage)
+            leaving = {**self._gone, **{each.entry.key: each.entry for each in nominee.targets}}
+            leaving |= {each.entry.key: each.entry for each in later.targets}
+            self._take(leaving.values())
+            return later.queue.place.fits(later.assignment.usage.quota)
+
+    def _take(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            holding = held_by(entry)
+            self._ledger.remove(self._queues[holding.cluster_queue].place, holding.usage)
+
+    def _hold(self, nominee: Nominee) -> None:
+        """Keep from others what a workload could use, though nobody may be driven out for it, until the end of the cycle.
+
+        A queue that can reclaim from anybody need not: it gets back what others borrow.
+        """
+        if nominee.queue.spec.preemption.reclaim_within_cohort == ANY:
+            return
+        place = nominee.queue.place
+        borrows = nominee.assignment.borrowing > 0
+        kept: dict[FlavorResource, int] = {}
+        for what, amount in nominee.assignment.usage.quota.items():
+            quota = place.quota(what)
+            if borrows and quota.borrowing_limit is None:
+                kept[what] = amount
+                continue
+            most = quota.nominal + (quota.borrowing_limit or 0 if borrows else 0)
+            kept[what] = max(0, min(amount, most - place.usage.get(what, 0)))
+        self._ledger.add(place, Usage(kept))
+
+    def _preempt(self, nominee: Nominee) -> None:
+        by = nominee.entry
+        for target in nominee.targets:
+            self._gone[target.entry.key] = target.entry
+            self._preemptor.quarrels.drove_out(by.key, target.entry.key)
+            if target.entry.facts.evicted:
+                continue
+            text = f"Preempted to accommodate a workload ({by.facts.uid}) of ClusterQueue {nominee.queue.name} due to {target.reason}"
+            self._decisions.append(Preempted(target.entry.key, by.key, target.reason, text))
+        text = f"Pending the preemption of {len(nominee.targets)} workload(s)"
+        self._refuse(nominee, Again.VICTIMS, Refusal(WAITING_FOR_PREEMPTED, text))
+
+    def _skip(self, nominee: Nominee, text: str) -> None:
+        self._refuse(nominee, Again.AT_ONCE, Refusal(WAITING_FOR_QUOTA, text))
+
+    def _refuse(self, nominee: Nominee, again: Again, refusal: Refusal | None) -> None:
+        said = refusal or Refusal(WAITING_FOR_QUOTA, "insufficient unused quota")
+        entry = nominee.entry
+        # Who preempts begins with the first flavor again: with its victims gone, everything may be otherwise.
+        entry.positions = {} if again is Again.VICTIMS else nominee.assignment.positions
+        self._decisions.append(Refused(entry.key, said.reason, said.message))
+        nominee.queue.waiting.refuse(entry, again)

@@ -1,0 +1,44 @@
+"""What the engine decides. A decision names workloads by key, `namespace/name`; whoever asked writes it into objects."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from drayman.api.kueue_workload import Admission
+
+
+class Reserved(Struct, frozen=True):
+    """A workload gets quota. The engine counts it from now on."""
+
+    key: str
+    admission: Admission
+
+
+class Preempted(Struct, frozen=True):
+    """A workload has to give up its quota to another one."""
+
+    key: str
+    by: str
+    reason: str
+    """That of the condition Preempted."""
+    message: str
+
+
+class Evicted(Struct, frozen=True):
+    """A workload has to give up its quota, or its place in the queue, for a reason of its own or of its queue."""
+
+    key: str
+    reason: str
+    message: str
+
+
+class Refused(Struct, frozen=True):
+    """A workload gets no quota now."""
+
+    key: str
+    reason: str
+    """That of the condition QuotaReserved=False."""
+    message: str
+
+
+Decision = Reserved | Preempted | Evicted | Refused

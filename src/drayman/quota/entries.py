@@ -1,0 +1,134 @@
+"""What the engine knows about one workload: what its object says, what it holds, and how far it was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+
+from msgspec import Struct
+
+from drayman.api.kueue_workload import Admission
+from drayman.quota.amounts import FlavorResource
+from drayman.quota.demands import PodSetDemand, Unpriced
+from drayman.quota.tree.ledger import Usage
+
+Positions = Mapping[tuple[str, str], int]
+"""By pod set and resource, the flavor that was tried last. What was tried to the end is not in it."""
+
+
+class Refusal(Struct, frozen=True):
+    """Why a workload has no quota: the reason and the message of its condition QuotaReserved=False."""
+
+    reason: str
+    message: str
+
+
+class Holding(Struct, frozen=True):
+    """Quota that a workload has."""
+
+    cluster_queue: str
+    admission: Admission
+    usage: Usage
+    """What counts: less than what was reserved once pods are reclaimable."""
+    uses: frozenset[FlavorResource]
+    """Every flavor and resource that was assigned, also where nothing of it is used."""
+    reserved_at: float
+
+    def is_same(self, other: Holding) -> bool:
+        """Whether as much of the same is held, whenever that was reserved."""
+        return self.cluster_queue == other.cluster_queue and self.usage == other.usage
+
+
+class Facts(Struct, frozen=True):
+    """What a workload's object says, as far as decisions depend on it."""
+
+    key: str
+    namespace: str
+    uid: str
+    queue: str
+    """The key of its local queue."""
+    priority: int
+    created: float
+    queued_since: float
+    """What its place in the queue depends on: when it was created, or evicted for a reason that sends it to the back."""
+    active: bool
+    finished: bool
+    evicted: bool
+    """Whether it has been told to give up its quota."""
+    evicted_for: str
+    requeue_at: float
+    """Not before then; 0: at any time."""
+    demands: tuple[PodSetDemand, ...] | Unpriced
+    failed_checks: bool
+    """Whether an admission check asks for another try, or refuses."""
+    gates_closed: bool
+    """Whether it may not preempt anybody yet."""
+    admitted: bool
+    pods_ready: bool
+
+    def asks_otherwise(self, later: Facts) -> bool:
+        """Whether it asks for something else later on, or in another place, or with another right."""
+        return (
+            self.demands != later.demands
+            or self.priority != later.priority
+            or self.queue != later.queue
+            or self.active != later.active
+        )
+
+    @property
+    def order(self) -> tuple[int, float, str]:
+        """Its place among the workloads of a queue: by priority, then by age."""
+        return -self.priority, self.queued_since, self.uid
+
+
+class Entry:
+    """A workload in the engine."""
+
+    __slots__ = ("assumed", "facts", "holding", "positions", "shape", "waits_in")
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.shape = shape_of(facts)
+        self.holding: Holding | None = None
+        self.assumed = False
+        """Whether it holds what the engine gave it and its object does not say so yet."""
+        self.positions: Positions = {}
+        """Where to go on with flavors. Empty: from the first."""
+        self.waits_in = ""
+        """The cluster queue that it waits in, if any."""
+
+    def update(self, facts: Facts) -> None:
+        """Follow a change of its object."""
+        if facts.demands != self.facts.demands:
+            self.positions = {}
+        self.facts = facts
+        self.shape = shape_of(facts)
+
+    @property
+    def key(self) -> str:
+        return self.facts.key
+
+    def __repr__(self) -> str:
+        return f"workload {self.facts.key}"
+
+
+def shape_of(facts: Facts) -> Hashable:
+    """Workloads of one queue with equal shapes get the same answer: what one of them does not get now, the others do not either."""
+    demands = facts.demands
+    if isinstance(demands, Unpriced):
+        return facts.key
+    return facts.priority, tuple(map(_demand_shape, demands))
+
+
+def _demand_shape(demand: PodSetDemand) -> Hashable:
+    return (
+        demand.name,
+        demand.count,
+        demand.min_count,
+        frozenset(demand.per_pod.items()),
+        frozenset(demand.once.items()),
+        frozenset(demand.of_nodes.items()),
+        frozenset(demand.node_selector.items()),
+        demand.affinity,
+        demand.tolerations,
+        demand.topology,
+    )

@@ -1,0 +1,73 @@
+"""The search for victims, by whichever rules the configuration has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping
+
+from drayman.quota.amounts import FlavorResource
+from drayman.quota.cluster_queues import ClusterQueueState
+from drayman.quota.entries import Entry
+from drayman.quota.flavors.ranks import Rank, Serving
+from drayman.quota.preemption.classical import classical_targets
+from drayman.quota.preemption.contest import Contest, Target, held_by
+from drayman.quota.preemption.fair import fair_targets
+from drayman.quota.preemption.quarrels import Quarrels
+from drayman.quota.settings import FairSharingSettings
+from drayman.quota.tree.ledger import Ledger, Usage
+
+
+class Preemptor:
+    """Finds victims. It supposes only, and changes nothing."""
+
+    def __init__(
+        self,
+        queues: Mapping[str, ClusterQueueState],
+        ledger: Ledger,
+        sharing: FairSharingSettings | None,
+    ) -> None:
+        self._queues = queues
+        self._ledger = ledger
+        self._sharing = sharing
+        self.quarrels = Quarrels()
+        self.gone: Container[str] = frozenset()
+        """Workloads that others have driven out in this cycle: no candidates any more."""
+
+    def targets(
+        self,
+        queue: ClusterQueueState,
+        entry: Entry,
+        contested: frozenset[FlavorResource],
+        wanted: Usage,
+        finds_places: Callable[[], bool] | None = None,
+    ) -> list[Target]:
+        """Whom to drive out so that a workload gets what it wants; nobody if that cannot be."""
+        contest = Contest(
+            entry,
+            queue,
+            contested,
+            wanted,
+            self._queues,
+            self._ledger,
+            finds_places,
+            self.gone,
+            self.quarrels,
+        )
+        if self._sharing is not None:
+            return fair_targets(contest, self._sharing.strategies)
+        return classical_targets(contest)
+
+    def serving(
+        self, queue: ClusterQueueState, entry: Entry, what: FlavorResource, amount: int
+    ) -> Serving:
+        """What preemption could do for one flavor and resource, if nothing else were asked for."""
+        place = queue.place
+        targets = self.targets(queue, entry, frozenset((what,)), Usage({what: amount}))
+        if not targets:
+            return Serving(Rank.NO_CANDIDATES, place.lowest_that_fits(what, amount)[0])
+        with self._ledger.trial():
+            for target in targets:
+                holding = held_by(target.entry)
+                self._ledger.remove(self._queues[holding.cluster_queue].place, holding.usage)
+            borrowing, _ = place.lowest_that_fits(what, amount)
+        own = any(held_by(each.entry).cluster_queue == queue.name for each in targets)
+        return Serving(Rank.PREEMPT if own else Rank.RECLAIM, borrowing)

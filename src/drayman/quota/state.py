@@ -1,0 +1,339 @@
+"""The engine of quota: told of objects one by one, it says who gets quota, who has to give it back, and why others wait.
+
+`set_*` and `remove_*` follow objects. `cycle` decides about the head of every queue; what it gives away counts from then on, as if the
+objects said so already (`forget` takes that back if it could not be written). `standing` says what the state of its queue means for one
+workload, apart from any cycle. Whoever drives the engine writes decisions into objects and tells it of the objects again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+
+from drayman.api.core import Namespace, Node, Pod
+from drayman.api.custom_groups import KueueTopology, spec_of
+from drayman.api.kueue import (
+    ClusterQueue,
+    ClusterQueueSpec,
+    Cohort,
+    CohortSpec,
+    LocalQueue,
+    LocalQueueSpec,
+    ResourceFlavor,
+    ResourceFlavorSpec,
+)
+from drayman.api.kueue_workload import Workload
+from drayman.api.limit_ranges import LimitRange
+from drayman.quota.admissions import holding_of
+from drayman.quota.books import STOPPING, Books
+from drayman.quota.cluster_queues import DRAIN, ClusterQueueState
+from drayman.quota.cycle import Cycle
+from drayman.quota.decisions import Decision, Evicted, Refused, Reserved
+from drayman.quota.demands import Pricing, Unpriced
+from drayman.quota.entries import Entry, Holding
+from drayman.quota.flavors.assigning import Rules
+from drayman.quota.flavors.placing import Placing
+from drayman.quota.preemption.searching import Preemptor
+from drayman.quota.reading import key_of, read
+from drayman.quota.reasons import (
+    CLUSTER_QUEUE_STOPPED,
+    DEACTIVATED,
+    LOCAL_QUEUE_STOPPED,
+    MISCONFIGURED,
+    PENDING_EVALUATION,
+    SUSPENDED,
+)
+from drayman.quota.settings import IGNORE_UNDECLARED, QuotaSettings
+from drayman.quota.waiting import Again
+
+
+class _LocalQueueState(Struct, frozen=True):
+    cluster_queue: str
+    stop_policy: str
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.stop_policy in STOPPING
+
+
+class QuotaState:
+    """All queues and workloads of a cluster."""
+
+    def __init__(self, settings: QuotaSettings, pricing: Pricing | None = None) -> None:
+        self.settings = settings
+        self.books = Books()
+        self.entries: dict[str, Entry] = {}
+        self._pricing = pricing
+        self._local: dict[str, _LocalQueueState] = {}
+        self._in_local: dict[str, set[str]] = {}
+        self._namespaces: dict[str, Mapping[str, str]] = {}
+        self._limit_ranges: dict[str, dict[str, LimitRange]] = {}
+        self._preemptor = Preemptor(self.books.queues, self.books.ledger, settings.fair_sharing)
+        self._revision = 0
+        self._placing = Placing(self.books.ledger.topologies, self.books.flavors)
+        self._rules = Rules(
+            self.books.flavors,
+            self._preemptor,
+            self._placing,
+            ignores_undeclared=settings.resources.quota_check_strategy == IGNORE_UNDECLARED,
+            shares_fairly=settings.fair_sharing is not None,
+        )
+
+    # Queues and what they are made of. A spec that makes no sense raises DecodeError or SelectorError and changes nothing.
+
+    def set_flavor(self, flavor: ResourceFlavor) -> None:
+        self.books.set_flavor(flavor.metadata.name, spec_of(ResourceFlavorSpec, flavor))
+
+    def remove_flavor(self, name: str) -> None:
+        self.books.set_flavor(name, None)
+
+    def set_cohort(self, cohort: Cohort) -> None:
+        self.books.set_cohort(cohort.metadata.name, spec_of(CohortSpec, cohort))
+
+    def remove_cohort(self, name: str) -> None:
+        self.books.set_cohort(name, None)
+
+    def set_cluster_queue(self, value: ClusterQueue, now: float) -> None:
+        name = value.metadata.name
+        is_new = name not in self.books.queues
+        queue = self.books.set_queue(name, spec_of(ClusterQueueSpec, value))
+        if is_new:
+            self._adopt(queue, now)
+
+    def remove_cluster_queue(self, name: str) -> None:
+        self.books.remove_queue(name)
+
+    def _adopt(self, queue: ClusterQueueState, now: float) -> None:
+        """Take in the workloads that were there before their queue."""
+        for entry in self.entries.values():
+            holding = entry.holding
+            if holding is None:
+                local = self._local.get(entry.facts.queue)
+                if local is not None and local.cluster_queue == queue.name:
+                    self._requeue(entry, now)
+            elif holding.cluster_queue == queue.name:
+                self.books.take(entry, holding)
+
+    def set_local_queue(self, value: LocalQueue, now: float) -> None:
+        spec = spec_of(LocalQueueSpec, value)
+        key = key_of(value.metadata.namespace, value.metadata.name)
+        local = _LocalQueueState(spec.cluster_queue, spec.stop_policy or "")
+        if self._local.get(key) != local:
+            self._local[key] = local
+            self._after_local_queue(key, now)
+
+    def remove_local_queue(self, namespace: str, name: str, now: float) -> None:
+        key = key_of(namespace, name)
+        if self._local.pop(key, None) is not None:
+            self._after_local_queue(key, now)
+
+    def _after_local_queue(self, key: str, now: float) -> None:
+        for each in sorted(self._in_local.get(key, ())):
+            if self.entries[each].holding is None:
+                self._requeue(self.entries[each], now)
+
+    def set_namespace(self, namespace: Namespace) -> None:
+        self._namespaces[namespace.metadata.name] = namespace.metadata.labels
+        self.books.wake_strangers(self._serves)
+
+    def remove_namespace(self, name: str) -> None:
+        self._namespaces.pop(name, None)
+
+    def set_topology(self, topology: KueueTopology) -> None:
+        self.books.ledger.topologies.set_topology(topology)
+        self.books.after_topology(topology.metadata.name)
+
+    def remove_topology(self, name: str) -> None:
+        self.books.ledger.topologies.remove_topology(name)
+        self.books.after_topology(name)
+
+    def set_node(self, node: Node) -> None:
+        self.books.ledger.topologies.set_node(node)
+        self.books.after_nodes()
+
+    def remove_node(self, name: str) -> None:
+        self.books.ledger.topologies.remove_node(name)
+
+    def set_pod(self, pod: Pod) -> None:
+        """A pod that may use a node in a topology without a workload that has its place."""
+        self.books.ledger.topologies.set_pod(pod)
+
+    def remove_pod(self, uid: str) -> None:
+        self.books.ledger.topologies.remove_pod(uid)
+        self.books.after_nodes()
+
+    def set_limit_range(self, value: LimitRange) -> None:
+        """Workloads that are read from now on get its defaults."""
+        of_namespace = self._limit_ranges.setdefault(value.metadata.namespace, {})
+        of_namespace[value.metadata.name] = value
+
+    def remove_limit_range(self, namespace: str, name: str) -> None:
+        self._limit_ranges.get(namespace, {}).pop(name, None)
+
+    # Workloads.
+
+    def set_workload(self, workload: Workload, now: float) -> None:
+        """Follow a workload. Raises DecodeError where it makes no sense."""
+        namespace = workload.metadata.namespace
+        limit_ranges = tuple(self._limit_ranges.get(namespace, {}).values())
+        reading = read(workload, self.settings, limit_ranges, self._pricing)
+        facts = reading.facts
+        entry = self.entries.get(facts.key)
+        if facts.finished:
+            if entry is not None:
+                self.books.wake(entry.waits_in)
+            self.remove_workload(facts.key)
+            return
+        if entry is None:
+            entry = self.entries[facts.key] = Entry(facts)
+            changed = True
+            self._preemptor.quarrels.forget()
+        else:
+            changed = entry.facts != facts
+            if entry.facts.asks_otherwise(facts):
+                self._preemptor.quarrels.forget()
+            self._in_local.get(entry.facts.queue, set()).discard(facts.key)
+            entry.update(facts)
+        self._in_local.setdefault(facts.queue, set()).add(facts.key)
+        if reading.holding is None and entry.assumed:
+            return
+        if changed or reading.holding != entry.holding:
+            self._follow(entry, reading.holding, now)
+
+    def remove_workload(self, key: str) -> None:
+        entry = self.entries.pop(key, None)
+        if entry is None:
+            return
+        self._preemptor.quarrels.forget()
+        self._in_local.get(entry.facts.queue, set()).discard(key)
+        self.books.release(entry)
+        self._dequeue(entry)
+
+    def forget(self, key: str, now: float) -> None:
+        """Take back what a cycle gave a workload, because it could not be written."""
+        entry = self.entries.get(key)
+        if entry is not None and entry.assumed:
+            self._follow(entry, None, now)
+
+    def _follow(self, entry: Entry, holding: Holding | None, now: float) -> None:
+        """Make what a workload holds, and where it waits, agree with its object."""
+        had = entry.holding
+        entry.assumed = False
+        if holding is None:
+            self.books.release(entry)
+            self._requeue(entry, now)
+        elif had is not None and had.is_same(holding):
+            entry.holding = holding
+        else:
+            self.books.release(entry)
+            self._dequeue(entry)
+            self.books.take(entry, holding)
+
+    def _requeue(self, entry: Entry, now: float) -> None:
+        self._dequeue(entry)
+        local = self._local.get(entry.facts.queue)
+        if local is None or local.is_stopped or not entry.facts.active:
+            return
+        queue = self.books.queues.get(local.cluster_queue)
+        if queue is not None and not isinstance(entry.facts.demands, Unpriced):
+            entry.waits_in = queue.name
+            queue.waiting.add(entry, now)
+            self.books.is_ready(queue.name)
+
+    def _dequeue(self, entry: Entry) -> None:
+        queue = self.books.queues.get(entry.waits_in)
+        if queue is not None:
+            queue.waiting.discard(entry.key)
+        entry.waits_in = ""
+
+    # Decisions.
+
+    def cycle(self, now: float) -> tuple[Decision, ...]:
+        """Decide about the head of every queue that has one. Nothing is decided if there is none."""
+        if self._revision != self.books.revision:
+            self._revision = self.books.revision
+            self._preemptor.quarrels.forget()
+        refused: list[Decision] = []
+        heads = []
+        for queue, entry in self.books.heads(now):
+            problem = self._problem(queue, entry)
+            if problem is None:
+                heads.append((queue, entry))
+            else:
+                again, refusal = problem
+                refused.append(refusal)
+                queue.waiting.refuse(entry, again)
+        run = Cycle(
+            self._rules, self._preemptor, self._placing, self.books.queues, self.books.ledger
+        )
+        decisions = run.run(heads)
+        for decision in decisions:
+            if isinstance(decision, Reserved):
+                entry = self.entries[decision.key]
+                self._dequeue(entry)
+                entry.positions = {}
+                self._preemptor.quarrels.has_quota(entry.key)
+                entry.assumed = True
+                holding = holding_of(decision.admission, now, entry.facts.demands)
+                self.books.take(entry, holding)
+        return (*refused, *decisions)
+
+    def _problem(self, queue: ClusterQueueState, entry: Entry) -> tuple[Again, Refused] | None:
+        """What keeps a head from being looked at."""
+        if queue.node is None:
+            text = f"ClusterQueue {queue.name} is inactive: its cohorts form a circle"
+            return Again.ALONE, Refused(entry.key, PENDING_EVALUATION, text)
+        if not self._serves(queue, entry.facts.namespace):
+            text = "Workload namespace doesn't match ClusterQueue selector"
+            return Again.NAMESPACE, Refused(entry.key, MISCONFIGURED, text)
+        if entry.facts.failed_checks:
+            text = "The workload has failed admission checks"
+            return Again.ALONE, Refused(entry.key, PENDING_EVALUATION, text)
+        return None
+
+    def _serves(self, queue: ClusterQueueState, namespace: str) -> bool:
+        labels = self._namespaces.get(namespace)
+        return queue.serves is not None and labels is not None and queue.serves.matches(labels)
+
+    def standing(self, key: str) -> Evicted | Refused | None:
+        """What the state of its queue means for a workload: that it has to give up its quota, or why it cannot get any.
+
+        None: it holds quota and may keep it, or it waits for its turn.
+        """
+        entry = self.entries[key]
+        local = self._local.get(entry.facts.queue)
+        if not entry.facts.active:
+            return Evicted(key, DEACTIVATED, "The workload is deactivated")
+        if entry.holding is not None:
+            return self._eviction(entry, entry.holding, local)
+        name = entry.facts.queue.partition("/")[2]
+        if local is None:
+            return Refused(key, MISCONFIGURED, f"LocalQueue {name} doesn't exist")
+        if local.is_stopped:
+            return Refused(key, SUSPENDED, f"LocalQueue {name} is inactive")
+        queue = self.books.queues.get(local.cluster_queue)
+        if queue is None:
+            text = f"ClusterQueue {local.cluster_queue} doesn't exist"
+            return Refused(key, MISCONFIGURED, text)
+        if queue.inactive:
+            text = f"ClusterQueue {queue.name} is inactive: {queue.inactive}"
+            return Refused(key, SUSPENDED, text)
+        if isinstance(entry.facts.demands, Unpriced):
+            return Refused(key, entry.facts.demands.reason, entry.facts.demands.message)
+        return None
+
+    def _eviction(
+        self, entry: Entry, holding: Holding, local: _LocalQueueState | None
+    ) -> Evicted | None:
+        queue = self.books.queues.get(holding.cluster_queue)
+        if queue is not None and queue.spec.stop_policy == DRAIN:
+            text = f"The ClusterQueue {queue.name} is stopped"
+            return Evicted(entry.key, CLUSTER_QUEUE_STOPPED, text)
+        if local is not None and local.stop_policy == DRAIN:
+            return Evicted(entry.key, LOCAL_QUEUE_STOPPED, "The LocalQueue is stopped")
+        return None
+
+    def waiting_in(self, local_queue: str) -> Iterator[str]:
+        """The workloads of a local queue, by key, in no order."""
+        return iter(self._in_local.get(local_queue, ()))

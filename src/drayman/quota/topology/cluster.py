@@ -1,0 +1,244 @@
+"""The topologies of a cluster: its Topology objects, the flavors that name them, the nodes, and what is used of those.
+
+This is what an engine holds. It is told of objects as they come and go, and of what workloads hold (`add` and `remove`, which are undone
+with the log that it shares with the engine). It is asked two things about a workload: whether a flavor suits a pod set at all (`mismatch`),
+and where all of its pod sets would go with the flavors that were found for them (`place`), as things are or as if nobody else were there.
+
+    topologies = ClusterTopologies(log)
+    with log.undone():                          # without some victims
+        topologies.remove(victim.usage.places)
+        found = topologies.place(units)
+
+Several flavors may have the same nodes. What is used is counted by domain and not by flavor, so none of it is given twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from drayman.api.core import Node, Pod
+from drayman.api.custom_groups import KueueTopology
+from drayman.api.errors import DecodeError
+from drayman.api.kueue import ResourceFlavorSpec
+from drayman.api.kueue_workload import TopologyRequest
+from drayman.api.pods import is_finished
+from drayman.inventory.undo import UndoLog
+from drayman.placement.fit.requests import PODS, requests_of
+from drayman.placement.topologies import levels_of
+from drayman.quota.amounts import Amounts, plus
+from drayman.quota.demands import Domain, NotPlaced, Placement, TopologyDemand
+from drayman.quota.topology.counting import Limits
+from drayman.quota.topology.flavor import FlavorTopology
+from drayman.quota.topology.usage import DomainUsage
+
+PLACED_BY: Final = "kueue.x-k8s.io/workload"
+"""Annotation of pods whose node follows from the topology assignment of a workload, so that they are counted with that."""
+
+Places = Iterable[tuple[Placement, Amounts]]
+"""Where pods are, and what each of them takes there."""
+
+
+class PlacedUnit(Struct, frozen=True):
+    """Pod sets that are placed as one, in a flavor."""
+
+    flavor: str
+    demands: tuple[TopologyDemand, ...]
+    """A single one, or those of a group."""
+    limits: Limits | None = None
+    """What devices allow of these pods on each node (`devices.DeviceCounter`). Not considered if others are taken not to be there."""
+
+
+class ClusterTopologies:
+    """Follows a cluster."""
+
+    def __init__(self, log: UndoLog | None = None, *, is_balanced: bool = False) -> None:
+        """`is_balanced`: whether the gate TASBalancedPlacement is on."""
+        self._log = log or UndoLog()
+        self._is_balanced = is_balanced
+        self._levels: dict[str, tuple[str, ...]] = {}  # by name of the topology
+        self._specs: dict[str, ResourceFlavorSpec] = {}  # of flavors that name a topology
+        self._flavors: dict[str, FlavorTopology] = {}
+        self._nodes: dict[str, Node] = {}
+        self._pods: dict[str, tuple[str, Amounts]] = {}  # by uid: the node, and what is used there
+        self._others: dict[str, Amounts] = {}  # by node
+        self._used: dict[tuple[str, ...], DomainUsage] = {}  # by levels of assignments
+
+    # What the cluster shows.
+
+    def set_topology(self, topology: KueueTopology) -> None:
+        """A topology that cannot be read has no levels, so that nothing is placed there."""
+        try:
+            levels = tuple(level.node_label for level in levels_of(topology))
+        except DecodeError:
+            levels = ()
+        if self._levels.get(topology.metadata.name) != levels:
+            self._levels[topology.metadata.name] = levels
+            self._rebuild(topology.metadata.name)
+
+    def remove_topology(self, name: str) -> None:
+        if self._levels.pop(name, None) is not None:
+            self._rebuild(name)
+
+    def set_flavor(self, name: str, spec: ResourceFlavorSpec) -> None:
+        if spec.topology_name is None:
+            self.remove_flavor(name)
+        elif self._specs.get(name) != spec:
+            self._specs[name] = spec
+            self._build(name)
+
+    def remove_flavor(self, name: str) -> None:
+        self._specs.pop(name, None)
+        self._flavors.pop(name, None)
+
+    def set_node(self, node: Node) -> None:
+        self._nodes[node.metadata.name] = node
+        self._show(node.metadata.name)
+
+    def remove_node(self, name: str) -> None:
+        self._nodes.pop(name, None)
+        for flavor in self._flavors.values():
+            flavor.remove_node(name)
+
+    def set_pod(self, pod: Pod) -> None:
+        """A pod with or without a node. Those that a topology assignment has placed are counted with their workload."""
+        uid, node = pod.metadata.uid, pod.spec.node_name
+        if not node or is_finished(pod) or PLACED_BY in pod.metadata.annotations:
+            self.remove_pod(uid)
+            return
+        used = {**requests_of(pod).amounts, PODS: 1}
+        if self._pods.get(uid) != (node, used):
+            self.remove_pod(uid)
+            self._pods[uid] = (node, used)
+            self._others[node] = plus(self._others.get(node, {}), used)
+            self._show(node)
+
+    def remove_pod(self, uid: str) -> None:
+        known = self._pods.pop(uid, None)
+        if known is not None:
+            node, used = known
+            left = plus(self._others[node], {name: -amount for name, amount in used.items()})
+            self._others[node] = {name: amount for name, amount in left.items() if amount}
+            if not self._others[node]:
+                del self._others[node]
+            self._show(node)
+
+    def _show(self, name: str) -> None:
+        node = self._nodes.get(name)
+        if node is not None:
+            for flavor in self._flavors.values():
+                flavor.set_node(node, self._others.get(name, {}))
+
+    def _rebuild(self, topology: str) -> None:
+        for name, spec in self._specs.items():
+            if spec.topology_name == topology:
+                self._build(name)
+
+    def _build(self, name: str) -> None:
+        spec = self._specs[name]
+        levels = self._levels.get(spec.topology_name or "")
+        self._flavors.pop(name, None)
+        if levels:
+            found = FlavorTopology(
+                spec.topology_name or "", levels, spec.node_labels, is_balanced=self._is_balanced
+            )
+            self._flavors[name] = found
+            for node in self._nodes.values():
+                found.set_node(node, self._others.get(node.metadata.name, {}))
+
+    # What workloads hold.
+
+    def add(self, places: Places) -> None:
+        """Pods have these places now. Undone with the log."""
+        for placement, per_pod in places:
+            self.used(placement.levels).add(placement, per_pod)
+
+    def remove(self, places: Places) -> None:
+        """The inverse of `add`."""
+        for placement, per_pod in places:
+            self.used(placement.levels).remove(placement, per_pod)
+
+    def used(self, levels: tuple[str, ...]) -> DomainUsage:
+        """What workloads hold in the domains of assignments with these levels."""
+        found = self._used.get(levels)
+        if found is None:
+            found = self._used[levels] = DomainUsage(self._log)
+        return found
+
+    # Questions.
+
+    def flavor(self, name: str) -> FlavorTopology | None:
+        """The nodes of a flavor in its topology, if it has one that exists."""
+        return self._flavors.get(name)
+
+    def is_missing(self, flavor: str) -> bool:
+        """Whether a flavor names a topology that does not exist: its queues cannot admit anything (TopologyNotFound)."""
+        spec = self._specs.get(flavor)
+        return spec is not None and spec.topology_name not in self._levels
+
+    def has_topology(self, flavor: str) -> bool:
+        return flavor in self._specs
+
+    def mismatch(
+        self, flavor: str, request: TopologyRequest | None, *, only_topologies: bool
+    ) -> str | None:
+        """Why a flavor does not suit pods because of its topology; None if it does.
+
+        `only_topologies`: whether all flavors of the queue have one. Pods that ask for nothing are then placed anywhere in it.
+        """
+        if flavor not in self._specs:
+            if request is None:
+                return None
+            return f"flavor {flavor} does not support TopologyAwareScheduling"
+        if request is None:
+            if only_topologies:
+                return None
+            return f"flavor {flavor} supports only TopologyAwareScheduling"
+        found = self._flavors.get(flavor)
+        levels = () if found is None else found.capacity.levels
+        named = [
+            request.required,
+            request.preferred,
+            request.pod_set_slice_required_topology,
+            *(each.topology for each in request.podset_slice_required_topology_constraints),
+        ]
+        if any(key is not None and key not in levels for key in named):
+            return f"flavor {flavor} does not contain the requested level"
+        return None
+
+    def place(
+        self, units: Sequence[PlacedUnit], *, as_if_empty: bool = False
+    ) -> Mapping[str, Placement] | NotPlaced:
+        """Places for the pod sets of a workload, by name, each beside those before it. Nothing is kept.
+
+        `as_if_empty`: as if no other workload were there. What does not fit even then will not fit by driving others out.
+        """
+        found: dict[str, Placement] = {}
+        own: dict[tuple[str, ...], dict[Domain, Amounts]] = {}
+        with self._log.undone():
+            for unit in units:
+                flavor = self._flavors.get(unit.flavor)
+                if flavor is None:
+                    return NotPlaced(f"the topology of flavor {unit.flavor} does not exist")
+                levels = flavor.capacity.assigned_levels
+                used = own.setdefault(levels, {}) if as_if_empty else self.used(levels)
+                limits = None if as_if_empty else unit.limits
+                result = flavor.place(unit.demands, used, limits)
+                if isinstance(result, NotPlaced):
+                    return result
+                found.update(result)
+                per_pod = {each.pod_set: each.per_pod for each in unit.demands}
+                for name, placement in result.items():
+                    if as_if_empty:
+                        _count(own[levels], placement, per_pod[name])
+                    else:
+                        self.add([(placement, per_pod[name])])
+        return found
+
+
+def _count(used: dict[Domain, Amounts], placement: Placement, per_pod: Amounts) -> None:
+    for domain, count in placement.domains:
+        taken = {**{name: amount * count for name, amount in per_pod.items()}, PODS: count}
+        used[domain] = plus(used.get(domain, {}), taken)

@@ -1,0 +1,220 @@
+"""The workloads that wait in one cluster queue: who comes next, and who has been tried in vain.
+
+Who was tried and found no quota goes into a pool until something changes that could matter (`wake`), unless the queue is strict: then
+its head stays and blocks those behind it. Workloads of equal shape get equal answers, so they wait as one group: all of a group go into
+the pool when one of them is refused, and come back together. That is what keeps a wake-up cheap: it moves groups, not workloads.
+
+Apart from these, some wait for themselves: those of a namespace that the queue does not serve, and those that must not be tried before
+some time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from enum import Enum
+from heapq import heappop, heappush
+
+from drayman.quota.entries import Entry
+
+Order = tuple[int, float, str]
+
+
+class Again(Enum):
+    """What becomes of a workload that was tried and got no quota."""
+
+    AT_ONCE = "at once"
+    """It could have been otherwise: somebody else was first, or victims are on their way out."""
+    VICTIMS = "victims"
+    """As soon as its victims are gone, before all others of the queue."""
+    NO_QUOTA = "no quota"
+    """Nothing of its shape gets quota now."""
+    ALONE = "alone"
+    """It is refused for a reason of its own."""
+    NAMESPACE = "namespace"
+    """The queue does not serve its namespace, so it does not block a strict queue either."""
+
+
+class _Group:
+    """Workloads of one shape, in their order. Those that have left are skipped when they come up."""
+
+    __slots__ = ("heap",)
+
+    def __init__(self) -> None:
+        self.heap: list[tuple[Order, str]] = []
+
+
+class Waiting:
+    """The queue of one cluster queue."""
+
+    def __init__(self, *, strict: bool) -> None:
+        self.strict = strict
+        self._entries: dict[str, Entry] = {}
+        self._pooled: dict[Hashable, _Group] = {}
+        self._ready: dict[Hashable, _Group] = {}
+        self._fronts: list[tuple[Order, int, Hashable]] = []
+        """The first of each group that is ready. Outdated ones are skipped."""
+        self._alone: dict[str, Entry] = {}
+        self._strangers: dict[str, Entry] = {}
+        self._later: dict[str, Entry] = {}
+        self._sticky: str = ""
+        self._count = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._entries
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries.values())
+
+    @property
+    def sticky(self) -> str:
+        """The workload that waits for its victims, if any."""
+        return self._sticky
+
+    def add(self, entry: Entry, now: float) -> None:
+        """Have a workload wait, ready to be tried unless it must not be yet, or others of its shape have been tried in vain."""
+        self.discard(entry.key)
+        pooled = self._pooled.get(entry.shape)
+        if pooled is not None and self._first(pooled, entry.shape) is None:
+            del self._pooled[entry.shape]
+            pooled = None
+        self._entries[entry.key] = entry
+        if entry.facts.requeue_at > now:
+            self._later[entry.key] = entry
+        elif pooled is not None:
+            heappush(pooled.heap, (entry.facts.order, entry.key))
+        else:
+            self._push(entry)
+
+    def discard(self, key: str) -> None:
+        """Have a workload wait no longer. Groups notice when it would be its turn."""
+        if self._entries.pop(key, None) is None:
+            return
+        for kept in (self._alone, self._strangers, self._later):
+            kept.pop(key, None)
+        if self._sticky == key:
+            self._sticky = ""
+
+    def head(self) -> Entry | None:
+        """The workload to be tried next, if there is one. It stays where it is until `refuse` or `discard`."""
+        if self._sticky:
+            return self._entries[self._sticky]
+        while self._fronts:
+            order, _, shape = self._fronts[0]
+            group = self._ready.get(shape)
+            first = self._first(group, shape) if group is not None else None
+            if first is not None and first.facts.order == order:
+                return first
+            heappop(self._fronts)
+            if group is not None and first is None:
+                del self._ready[shape]
+            elif first is not None:
+                self._show(first.facts.order, shape)
+        return None
+
+    def refuse(self, entry: Entry, again: Again) -> None:
+        """Put away a workload that was tried and got nothing."""
+        if entry.key not in self._entries:
+            return
+        self._sticky = ""
+        if again is Again.VICTIMS and not self.strict:
+            self._sticky = entry.key
+        elif again is Again.NAMESPACE:
+            self._put_aside(entry, self._strangers)
+        elif self.strict or again in (Again.AT_ONCE, Again.VICTIMS) or entry.positions:
+            return
+        elif again is Again.ALONE:
+            self._put_aside(entry, self._alone)
+        else:
+            self._pool(entry.shape)
+
+    def wake(self) -> None:
+        """Have all those be tried again that found no quota."""
+        for shape, group in self._pooled.items():
+            self._merge(shape, group)
+        self._pooled.clear()
+        alone, self._alone = self._alone, {}
+        for entry in alone.values():
+            self._push(entry)
+
+    def wake_strangers(self, serves: Callable[[str], bool]) -> None:
+        """Have those be tried again whose namespace is served by now."""
+        for key, entry in tuple(self._strangers.items()):
+            if serves(entry.facts.namespace):
+                del self._strangers[key]
+                self._push(entry)
+
+    def wake_due(self, now: float) -> None:
+        """Have those be tried whose time has come."""
+        for key, entry in tuple(self._later.items()):
+            if entry.facts.requeue_at <= now:
+                del self._later[key]
+                self._push(entry)
+
+    def due_at(self) -> float | None:
+        """When the next of those that wait for a time is due."""
+        return min((each.facts.requeue_at for each in self._later.values()), default=None)
+
+    def in_order(self) -> list[Entry]:
+        """All that wait, in the order of the queue."""
+        return sorted(self._entries.values(), key=lambda each: each.facts.order)
+
+    # Groups.
+
+    def _push(self, entry: Entry) -> None:
+        group = self._ready.get(entry.shape)
+        if group is None:
+            group = self._ready[entry.shape] = _Group()
+        order = entry.facts.order
+        heappush(group.heap, (order, entry.key))
+        if group.heap[0][0] == order:
+            self._show(order, entry.shape)
+
+    def _show(self, order: Order, shape: Hashable) -> None:
+        self._count += 1
+        heappush(self._fronts, (order, self._count, shape))
+
+    def _first(self, group: _Group, shape: Hashable) -> Entry | None:
+        """The first of a group that still waits in it."""
+        heap = group.heap
+        while heap:
+            order, key = heap[0]
+            entry = self._entries.get(key)
+            if (
+                entry is not None
+                and entry.facts.order == order
+                and entry.shape == shape
+                and key not in self._alone
+                and key not in self._strangers
+                and key not in self._later
+            ):
+                return entry
+            heappop(heap)
+        return None
+
+    def _pool(self, shape: Hashable) -> None:
+        group = self._ready.pop(shape, None)
+        if group is None:
+            return
+        kept = self._pooled.get(shape)
+        self._pooled[shape] = group if kept is None else _merged(kept, group)
+
+    def _merge(self, shape: Hashable, group: _Group) -> None:
+        there = self._ready.get(shape)
+        both = group if there is None else _merged(there, group)
+        self._ready[shape] = both
+        first = self._first(both, shape)
+        if first is not None:
+            self._show(first.facts.order, shape)
+
+    def _put_aside(self, entry: Entry, where: dict[str, Entry]) -> None:
+        where[entry.key] = entry
+
+
+def _merged(one: _Group, other: _Group) -> _Group:
+    larger, smaller = (one, other) if len(one.heap) >= len(other.heap) else (other, one)
+    for item in smaller.heap:
+        heappush(larger.heap, item)
+    return larger
