@@ -60,8 +60,13 @@ class Order:
         stated = self._ledger.groups[group]
         return (-stated.priority, self._ledger.strength(group), stated.created, group)
 
-    def victims(self, groups: Collection[str], taken: Collection[Worker]) -> Iterator[Workers]:
-        """Who gives way, unit by unit, until nobody is left. `taken` are those that have given way already."""
+    def victims(
+        self, groups: Collection[str], taken: Collection[Worker], *, by_priority: bool = True
+    ) -> Iterator[Workers]:
+        """Who gives way, unit by unit, until nobody is left. `taken` are those that have given way already.
+
+        Where nobody loses anything, priority does not count.
+        """
         ledger = self._ledger
         gone = {each.name for each in taken}
         left = {name: [w for w in ledger.running(name) if w.name not in gone] for name in groups}
@@ -72,7 +77,8 @@ class Order:
         def rank(group: str) -> tuple[int, Strength, float, str]:
             stated = ledger.groups[group]
             strength = strength_of(stated, left[group])
-            return (stated.priority, Strength(2 - strength), -stated.created, group)
+            priority = stated.priority if by_priority else 0
+            return (priority, Strength(2 - strength), -stated.created, group)
 
         def key(queue: Queue, group: str) -> _QueueKey:
             now = used[queue.name]
