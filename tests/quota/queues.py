@@ -62,7 +62,7 @@ def queue(
     quota: Mapping[str, Mapping[str, Any]] | None = None,
     within: str = "Never",
     reclaim: str = "Never",
-    force: int | None | bool = False,
+    force: int | bool | None = False,
     weight: Any = None,
     **spec: Any,
 ) -> list[Object]:

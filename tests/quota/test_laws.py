@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from drayman.quota.amounts import FlavorResource
 from drayman.quota.tree.ledger import Usage
 from drayman.quota.tree.nodes import Node
-from quota.queues import Object, Story, cohort, limits, queue, workload
+from quota.queues import Story, cohort, limits, queue, workload
 
 CPU = FlavorResource("f", "cpu")
 FAIR = {"fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare"]}}
@@ -29,19 +29,19 @@ def trees(draw: st.DrawFn) -> list[Any]:
         weight = draw(st.sampled_from([None, 0, 1, 2]))
         objects.append(cohort(f"c{number}", parent, quota, weight))
         names.append(f"c{number}")
-    for number in range(draw(st.integers(1, 5))):
-        objects.append(
-            queue(
-                f"q{number}",
-                limits(draw(amounts), draw(limit), draw(limit)),
-                draw(st.sampled_from(names)),
-                within=draw(st.sampled_from(["Never", "LowerPriority"])),
-                reclaim=draw(st.sampled_from(["Never", "LowerPriority", "Any"])),
-                weight=draw(st.sampled_from([None, 0, 1, 3])),
-                queueingStrategy=draw(st.sampled_from(["StrictFIFO", "BestEffortFIFO"])),
-            )
+    queues = [
+        queue(
+            f"q{number}",
+            limits(draw(amounts), draw(limit), draw(limit)),
+            draw(st.sampled_from(names)),
+            within=draw(st.sampled_from(["Never", "LowerPriority"])),
+            reclaim=draw(st.sampled_from(["Never", "LowerPriority", "Any"])),
+            weight=draw(st.sampled_from([None, 0, 1, 3])),
+            queueingStrategy=draw(st.sampled_from(["StrictFIFO", "BestEffortFIFO"])),
         )
-    return objects
+        for number in range(draw(st.integers(1, 5)))
+    ]
+    return [*objects, *queues]
 
 
 @st.composite
@@ -153,10 +153,8 @@ def test_whoever_waits_has_a_reason_that_holds(story: Story) -> None:
 
 def test_every_workload_of_equal_queues_gets_its_turn() -> None:
     """With fair sharing, queues of equal weight come to equal shares of what is lent."""
-    objects: list[Object | list[Object]] = [cohort("root", cpu=12)]
-    for name in "abc":
-        objects.append(queue(name, 0, "root", reclaim="Any"))
-    story = Story(*objects, config=FAIR)
+    queues = [queue(name, 0, "root", reclaim="Any") for name in "abc"]
+    story = Story(cohort("root", cpu=12), *queues, config=FAIR)
     for number in range(30):
         story.create(workload(f"w{number:02}", "aaaaaaaabc"[number % 10], 1))
     story.settle()
