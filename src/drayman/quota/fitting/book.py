@@ -83,7 +83,7 @@ class RoomBook:
     # Its pods appear, are bound, and go.
 
     def hand_over(self, key: str, pod_set: str, pod: Pod) -> ReservedPlace | None:
-        """The place of a pod of the workload, which waits for a node: the same for the same pod. None if no place is left that it may have.
+        """The place of a pod of the workload: the same for the same pod. None if no place is left that it may have.
 
         Whoever puts pods of a topology into domains, by their index for instance, gives them their node selectors first.
         """
@@ -93,18 +93,28 @@ class RoomBook:
         known = self._given.get(uid)
         if known is not None:
             return next((p for p in reservation.places if p.uid == known[1]), None)
+        place = self._free_place(reservation, pod_set, pod)
+        if place is not None:
+            self._given[uid] = (key, place.uid)
+            self._taken[place.uid] = uid
+        return place
+
+    def _free_place(
+        self, reservation: RoomReservation, pod_set: str, pod: Pod
+    ) -> ReservedPlace | None:
+        free = [
+            place
+            for place in reservation.places
+            if place.pod_set == pod_set
+            and place.uid not in self._taken
+            and place.uid in self._counted
+        ]
+        if pod.spec.node_name:
+            # It is bound already, wherever: a place elsewhere is not needed by it any more either.
+            here = (place for place in free if place.node == pod.spec.node_name)
+            return next(here, free[0] if free else None)
         needs = PodNeeds.of(pod)
-        for place in reservation.places:
-            if (
-                place.pod_set == pod_set
-                and place.uid not in self._taken
-                and place.uid in self._counted
-                and self._may_have(needs, place)
-            ):
-                self._given[uid] = (key, place.uid)
-                self._taken[place.uid] = uid
-                return place
-        return None
+        return next((place for place in free if self._may_have(needs, place)), None)
 
     def fulfil(self, pod_uid: str) -> None:
         """The pod is bound, wherever: it counts by itself from now on, and its place no longer does."""
