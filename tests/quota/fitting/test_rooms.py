@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from drayman.api.codec import convert
-from drayman.api.core import Pod
+from drayman.api.core import Pod, PodStatus
 from drayman.api.kueue_workload import Admission, Workload
+from drayman.placement.decision.deciding import Decider
+from drayman.placement.decision.placements import Placement
+from drayman.placement.nominations import Nominations
 from drayman.placement.state import ClusterState
 from drayman.quota.fitting.fitter import Unfit
 from drayman.quota.fitting.rooms import ROOM, Rooms
@@ -179,3 +184,36 @@ def test_text_that_cannot_be_read_keeps_nothing() -> None:
     stray = '{"places":[{"podSet":"other","number":7,"node":"a"}]}'
     rooms.follow(make_workload(room=stray))
     assert content(state) == before
+
+
+def test_room_that_others_would_leave() -> None:
+    """Who could go is found out by supposing it: what they keep, and what their pods use. Nothing changes by that."""
+    state = make_cluster(2)
+    rooms = Rooms(state)
+    admitted(rooms)
+    wanted, admission = make_workload("x", conditions=()), convert(Admission, ADMISSION)
+    before = content(state)
+    assert not rooms.fits_without(wanted, admission, {}, (), 0.0)
+    assert rooms.fits_without(wanted, admission, {}, [f"{NAMESPACE}/w"], 0.0)
+    assert content(state) == before
+    # Once its pods are bound, it is they that would have to go.
+    decider = Decider(state, nominations=Nominations(state))
+    for uid in ("p0", "p1"):
+        place = rooms.see(make_pod(uid))
+        assert place is not None
+        decider.nominations.keep(make_pod(uid), place.node, place.allocations)
+        placement = decider.round(0.0).decide(make_pod(uid))
+        assert isinstance(placement, Placement)
+        for made in placement.made:
+            claim = replace(made.claim, metadata=replace(made.claim.metadata, uid=f"claim-{uid}"))
+            state.adopt(made.holder, claim)
+            state.set_claim(claim)
+        bound = replace(
+            make_pod(uid, node="a"),
+            status=PodStatus(resource_claim_statuses=placement.generated, phase="Running"),
+        )
+        state.set_pod(bound)
+        rooms.see(bound)
+    assert not rooms.fits_without(wanted, admission, {}, (), 0.0)
+    assert rooms.fits_without(wanted, admission, {}, [f"{NAMESPACE}/w"], 0.0)
+    assert not rooms.fits_without(wanted, admission, {}, (), 0.0)

@@ -110,6 +110,29 @@ class Rooms:
         text = self._texts[wanted.key] = codec.encode(record_of(found)).decode()
         return text
 
+    def fits_without(
+        self,
+        workload: Workload,
+        admission: Admission,
+        flavors: Mapping[str, ResourceFlavorSpec],
+        leaving: Iterable[str],
+        now: float,
+    ) -> bool:
+        """Whether there would be room for a workload if others, by key, gave up theirs: their room, and their pods. Changes nothing."""
+        try:
+            wanted = workload_pods(workload, admission, flavors)
+        except (DecodeError, StartError):
+            return False
+        with self._state.trial() as trial:
+            for key in leaving:
+                reservation = self.book.get(key)
+                if reservation is not None:
+                    self.book.set_aside(reservation)
+                for pod in self._pods_of(key):
+                    if trial.counts(pod.metadata.uid):
+                        trial.evict(pod.metadata.uid, self._state.claims_used_by(pod))
+            return not isinstance(self.fitter.fit(wanted, now), Unfit)
+
     def follow(self, workload: Workload) -> tuple[tuple[Pod, ReservedPlace], ...]:
         """A Workload as the server shows it. Returns pods seen before that now have a place."""
         key = f"{workload.metadata.namespace}/{workload.metadata.name}"
