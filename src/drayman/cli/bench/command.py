@@ -189,9 +189,9 @@ def quota(suites: tuple[str, ...], devices: bool, part: int, as_json: bool) -> N
             found = {**asdict(figure), "per_second": round(figure.per_second, 1)}
             to_stdout(json.dumps({**found, "seconds": round(figure.seconds, 3)}))
         else:
-            told = f"{figure.workloads:>6} workloads  {figure.queues:>5} queues"
-            kueue = f"  (Kueue publishes {figure.published:g})" if figure.published else ""
-            to_stdout(f"{figure.suite:<24} {told}  {figure.per_second:>8.0f} per second{kueue}")
+            told = f"{figure.workloads:>6} workloads {figure.queues:>5} queues"
+            kueue = f" (Kueue {figure.published:g}/s)" if figure.published else ""
+            to_stdout(f"{figure.suite:<24} {told} {figure.per_second:>6.0f}/s{kueue}")
 
 
 def scene_line(figure: Mapping[str, Any]) -> str:
