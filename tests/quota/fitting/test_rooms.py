@@ -184,6 +184,10 @@ def test_text_that_cannot_be_read_keeps_nothing() -> None:
     stray = '{"places":[{"podSet":"other","number":7,"node":"a"}]}'
     rooms.follow(make_workload(room=stray))
     assert content(state) == before
+    twice = '{"podSet":"main","number":0,"node":"nowhere"}'
+    rooms.follow(make_workload(room=f'{{"places":[{twice},{twice}]}}'))
+    rooms.forget(f"{NAMESPACE}/w")
+    assert content(state) == before
 
 
 def test_room_that_others_would_leave() -> None:

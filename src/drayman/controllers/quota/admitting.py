@@ -63,6 +63,8 @@ class Admitting:
         self._breaks = Breaks()
         self._listeners: list[Listener] = []
         self._queue_listeners: list[Callable[[], None]] = []
+        self._count_listeners: list[Callable[[], None]] = []
+        self._touched: set[Key] = set()
         self._caches: dict[type, Any] = {}
         self.state = self._new_state()
         self.verdicts = Verdicts(shared, self)
@@ -80,6 +82,15 @@ class Admitting:
     def listen_to_queues(self, listener: Callable[[], None]) -> None:
         """Be told when queues, or what they are made of, have changed."""
         self._queue_listeners.append(listener)
+
+    def listen_to_counts(self, listener: Callable[[], None]) -> None:
+        """Be told when the numbers of queues may have changed: see `take_touched`."""
+        self._count_listeners.append(listener)
+
+    def take_touched(self) -> set[Key]:
+        """The queues whose numbers may have changed since the last call. Cluster queues have no namespace."""
+        touched, self._touched = self._touched, set()
+        return touched
 
     def look_at(self, keys: Iterable[Key]) -> None:
         """Have Workloads be looked at again."""
@@ -100,13 +111,20 @@ class Admitting:
 
     def _handler(self, type_: type) -> Callable[[Notice[Any]], None]:
         def handle(notice: Notice[Any]) -> None:
-            if not self._is_new:
-                self._take(type_, notice.object, gone=notice.type == DELETED)
-                self._event.set()
-                for listener in self._queue_listeners:
-                    listener()
+            old, new, gone = notice.old, notice.object, notice.type == DELETED
+            if self._is_new or (old is not None and not gone and not _is_otherwise(old, new)):
+                return
+            self._take(type_, new, gone=gone)
+            self._queues_changed()
+            self._event.set()
 
         return handle
+
+    def _queues_changed(self) -> None:
+        self._touched.update(self._caches[ClusterQueue].names())
+        self._touched.update(self._caches[LocalQueue].names())
+        for listener in (*self._queue_listeners, *self._count_listeners):
+            listener()
 
     def _take(self, type_: type, value: Any, *, gone: bool) -> None:
         """Tell the engine of an object that queues depend on."""
@@ -172,8 +190,9 @@ class Admitting:
                 break
             await self._breaks.between()
             await self._take_changes()
-        for listener in self._queue_listeners:
-            listener()
+        if self._touched:
+            for listener in self._count_listeners:
+                listener()
 
     async def _begin(self) -> None:
         """Tell a new engine of everything."""
@@ -184,8 +203,7 @@ class Admitting:
                 self._take(type_, value, gone=False)
         for known in self._shared.book.all():
             self._changed[known.key] = None
-        for listener in self._queue_listeners:
-            listener()
+        self._queues_changed()
 
     async def _take_changes(self) -> None:
         while self._changed:
@@ -199,6 +217,23 @@ class Admitting:
     def tell(self, key: Key) -> None:
         """Tell the engine of a Workload as it is known to be."""
         name = "/".join(key)
+        self._touch(name)
+        self._tell(key, name)
+        self._touch(name)
+
+    def _touch(self, name: str) -> None:
+        """Note the queues that a Workload waits in or holds quota of."""
+        entry = self.state.entries.get(name)
+        if entry is None:
+            return
+        namespace, _, local = entry.facts.queue.partition("/")
+        self._touched.add((namespace, local))
+        holding = entry.holding
+        for queue in (entry.waits_in, "" if holding is None else holding.cluster_queue):
+            if queue:
+                self._touched.add(("", queue))
+
+    def _tell(self, key: Key, name: str) -> None:
         known = self._shared.book.find(key)
         if known is None:
             self.state.remove_workload(name)
@@ -220,3 +255,11 @@ class Admitting:
         """What was given to a Workload could not be written."""
         self.state.forget("/".join(key), self._shared.clock())
         self._changed[key] = None
+
+
+def _is_otherwise(old: Any, new: Any) -> bool:
+    """Whether more has changed than a status, most of which are our own."""
+    parts = ("spec", "value")
+    return old.metadata.labels != new.metadata.labels or any(
+        getattr(old, part, None) != getattr(new, part, None) for part in parts
+    )

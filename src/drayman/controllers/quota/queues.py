@@ -58,7 +58,7 @@ class QueueStatus:
         self._cluster_queues = shared.informers.informer(CLUSTER_QUEUES).cache
         self._local_queues = shared.informers.informer(LOCAL_QUEUES).cache
         self._timer: asyncio.TimerHandle | None = None
-        admitting.listen_to_queues(self._changed)
+        admitting.listen_to_counts(self._changed)
 
     def _changed(self) -> None:
         if self._timer is None:
@@ -66,7 +66,7 @@ class QueueStatus:
 
     def _look(self) -> None:
         self._timer = None
-        for key in (*self._cluster_queues.names(), *self._local_queues.names()):
+        for key in self._admitting.take_touched():
             self.loop.queue.add(key)
 
     async def attend(self, key: Key) -> None:
