@@ -16,6 +16,7 @@ from drayman.placement.state import ClusterState
 from drayman.quota.fitting.fitter import Unfit
 from drayman.quota.fitting.rooms import ROOM, Rooms
 from quota.fitting.clusters import (
+    HOST,
     NAMESPACE,
     add_node,
     content,
@@ -68,7 +69,7 @@ def make_workload(
     )
 
 
-def make_pod(uid: str, job: str = "w", node: str = "", phase: str = "Pending") -> Pod:
+def make_pod(uid: str, job: str = "w", node: str = "", phase: str = "Pending", **spec: Any) -> Pod:
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": f"job-{job}"}
     metadata = {
         "name": uid,
@@ -77,8 +78,8 @@ def make_pod(uid: str, job: str = "w", node: str = "", phase: str = "Pending") -
         "labels": {"kueue.x-k8s.io/podset": "main"},
         "ownerReferences": [{**owner, "controller": True}],
     }
-    spec = {**template(["one"])["spec"], "nodeName": node}
-    return convert(Pod, {"metadata": metadata, "spec": spec, "status": {"phase": phase}})
+    made = {**template(["one"])["spec"], "nodeName": node, **spec}
+    return convert(Pod, {"metadata": metadata, "spec": made, "status": {"phase": phase}})
 
 
 def make_cluster(devices: int = 2) -> ClusterState:
@@ -261,3 +262,25 @@ def test_room_that_others_would_leave() -> None:
     assert not rooms.fits_without(wanted, admission, {}, (), 0.0)
     assert rooms.fits_without(wanted, admission, {}, [f"{NAMESPACE}/w"], 0.0)
     assert not rooms.fits_without(wanted, admission, {}, (), 0.0)
+
+
+def test_pods_of_a_topology_get_the_places_of_their_domains() -> None:
+    """A pod that is held by a gate has no place yet; with its gate removed it has one on the host that it was assigned to."""
+    state = make_cluster(1)
+    add_node(state, make_node("b"), whole("b", ["small"]))
+    rooms = Rooms(state)
+    hosts = {"levels": [HOST], "slices": []}
+    values = {"individual": {"roots": ["a", "b"]}}
+    hosts["slices"] = [
+        {"domainCount": 2, "valuesPerLevel": [values], "podCounts": {"universal": 1}}
+    ]
+    assigned = {**ADMISSION["podSetAssignments"][0], "topologyAssignment": hosts}
+    admission = convert(Admission, {"clusterQueue": "q", "podSetAssignments": [assigned]})
+    assert isinstance(rooms.admit(make_workload(conditions=()), admission, {}, 0.0), str)
+    gates = [{"name": "kueue.x-k8s.io/topology"}]
+    for uid in ("p0", "p1"):
+        assert rooms.see(make_pod(uid, schedulingGates=gates)) is None
+    for uid, host in (("p0", "b"), ("p1", "a")):
+        place = rooms.see(make_pod(uid, nodeSelector={HOST: host}))
+        assert place is not None
+        assert place.node == host

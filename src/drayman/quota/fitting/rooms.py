@@ -198,7 +198,8 @@ class Rooms:
             self._pods.setdefault(owner, {})[pod.metadata.uid] = pod
         key = self._workload_of(pod)
         reservation = None if key is None else self.book.get(key)
-        if key is None or reservation is None:
+        # Where a pod may go that is held by a gate is not settled: pods of a topology get their domain when it is removed.
+        if key is None or reservation is None or pod.spec.scheduling_gates:
             return None
         pod_set = _pod_set_of(pod, [each.name for each in reservation.workload.pod_sets])
         place = self.book.hand_over(key, pod_set, pod)
