@@ -93,7 +93,7 @@ class Faults:
         self._cluster.server_belief.seconds_ahead = 0
 
     def mend(self) -> None:
-        """Undo what lasts: the nodes are back, no device is tainted, everything runs. Clocks stay as they are."""
+        """Undo what lasts: the nodes are back, no device is tainted, queues are as they were, everything runs. Clocks stay as they are."""
         self._disarm()
         if not self._cluster.is_up():
             self.revive()
@@ -107,6 +107,7 @@ class Faults:
             self._cluster.kill()
             self.revive()
         self.load.nodes_down = False
+        self.load.queues.restore()
 
     def revive(self) -> None:
         """Start again what was killed."""

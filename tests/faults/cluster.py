@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import signal
 import socket
@@ -17,6 +18,7 @@ import pytest
 
 from apiserver.e2e.driving import DRAYMAN, PATIENCE_S
 from apiserver.e2e.writing import Connection
+from faults.charges import CONFIGURATION
 from faults.machine import Disk, Pretence, compiled
 from faults.snapshot import Object
 from faults.units import OTHER_SCHEDULER
@@ -48,6 +50,8 @@ class Cluster:
         self.server_belief = Pretence(folder / "server.pretence", library, self.disk.folder)
         self.scheduler_belief = Pretence(folder / "scheduler.pretence", library, self.disk.folder)
         self.kubeconfig = folder / "kubeconfig"
+        self._queue_config = folder / "queues.yaml"
+        self._queue_config.write_text(json.dumps(CONFIGURATION))
         self._port = _free_port()
         self._server: subprocess.Popen[bytes] | None = None
         self._scheduler: subprocess.Popen[bytes] | None = None
@@ -75,6 +79,7 @@ class Cluster:
         words = ["up", "--data-dir", str(self.disk.folder), "--port", str(self._port)]
         words += ["--kubeconfig", str(self.kubeconfig), "--profile", hardware]
         words += ["--pod-max-backoff", "1", "--audit-log", str(self.audit_log)]
+        words += ["--queue-config", str(self._queue_config)]
         self._server, self._server_log = self._spawn("server", words, self.server_belief)
         if not self.wait_until_serving(patience_s):
             return False
@@ -294,10 +299,18 @@ class Api:
         assert status in (200, 202, 404), answer
 
     def annotate(self, path: str, annotations: dict[str, str | None]) -> None:
-        """Change annotations by a merge of what is there, with the object's version as condition."""
-        while (found := self.get(path)) is not None:
+        """Change annotations by a merge of what is there."""
+
+        def annotated(found: Object) -> None:
             kept = {**found["metadata"].get("annotations", {}), **annotations}
             found["metadata"]["annotations"] = {k: v for k, v in kept.items() if v is not None}
+
+        self.change(path, annotated)
+
+    def change(self, path: str, change: Callable[[Object], None]) -> None:
+        """Change an object, if it is there, with its version as condition."""
+        while (found := self.get(path)) is not None:
+            change(found)
             status, answer = self.request("PUT", path, found)
             if status == 200:
                 return

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
+from faults.queue_invariants import is_held, queue_of, runs_without_admission, unsettled_queues
 from faults.snapshot import (
     DeviceKey,
     Object,
@@ -20,6 +21,7 @@ from faults.snapshot import (
     claim_names,
     consumers_of,
     device_of,
+    has_condition,
     is_finished,
     name_of,
     owning_pod,
@@ -76,6 +78,7 @@ def broken_promises(now: Snapshot, hardware: Hardware | None = None) -> list[str
         if pod["spec"].get("nodeName") and not is_finished(pod):
             found += _bound_against_claims(pod, claims, there)
     found += broken_volumes(now)
+    found += runs_without_admission(now)
     return found
 
 
@@ -89,12 +92,13 @@ def unsettled(now: Snapshot) -> list[str]:
     gangs = _gangs(now)
     found += _partly_started(gangs)
     for pod in now.pods:
-        if not _lacks_members(pod, gangs):
+        if not _lacks_members(pod, gangs) and not is_held(pod):
             found += _not_running(pod, claims)
     for job in now.jobs:
-        if not _has_condition(job, "Complete"):
+        if not queue_of(job) and not has_condition(job, "Complete"):
             found.append(f"job {name_of(job)} is not complete")
     found += leaked_volumes(now)
+    found += unsettled_queues(now)
     for namespace in now.namespaces:
         if namespace["metadata"].get("deletionTimestamp"):
             found.append(f"namespace {namespace['metadata']['name']} is deleted and stays")
@@ -321,11 +325,6 @@ def _meets(requirement: Object, values: dict[str, str]) -> bool:
 
 
 # --- Workloads ------------------------------------------------------------------------------------
-
-
-def _has_condition(item: Object, kind: str) -> bool:
-    conditions = item.get("status", {}).get("conditions") or ()
-    return any(c["type"] == kind and c["status"] == "True" for c in conditions)
 
 
 def _ready(item: Object) -> int:

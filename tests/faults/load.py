@@ -10,6 +10,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from faults.cluster import Api
+from faults.probing import kept_for_nobody
+from faults.queued_units import QUEUED, QueuedMaker
+from faults.queues import QueueHand
 from faults.snapshot import Object, Snapshot
 from faults.units import (
     CLAIMS,
@@ -25,8 +28,8 @@ from faults.units import (
     as_object,
 )
 
-BUDGET: Final = {"gpu.example.com": 14, "gpu.nvidia.com": 8}
-"""Devices that may be asked for at the same time."""
+BUDGET: Final = {"gpu.example.com": 14, "gpu.nvidia.com": 8, QUEUED: 14}
+"""Devices, and pods in queues, that may be asked for at the same time."""
 
 
 class Load:
@@ -36,6 +39,14 @@ class Load:
         self._api = api
         self._rng = rng
         self._maker = Maker(rng)
+        queued = QueuedMaker(rng)
+        self._queued = (
+            queued.queued_job,
+            queued.queued_short,
+            queued.queued_pod,
+            queued.queued_group,
+        )
+        self.queues = QueueHand(api, rng)
         self.units: list[Unit] = []
         self._acknowledged: dict[str, int] = {}
         """The version of each object, by uid, that an answer has promised."""
@@ -45,12 +56,13 @@ class Load:
     def prepare(self) -> None:
         for name, (spec, _) in SPECS.items():
             self._api.create(TEMPLATES, as_object(name, {"spec": spec}))
+        self.queues.prepare()
 
     # --- Creating ---------------------------------------------------------------------------------
 
     def create(self) -> str:
         """Create a unit of a random sort. If there is no room for it, delete another one instead."""
-        unit = self._maker.make()
+        unit = self._maker.make(self._queued)
         for resource, most in BUDGET.items():
             taken = sum(each.cost.get(resource, 0) for each in self.units)
             if taken + unit.cost.get(resource, 0) > most:
@@ -74,6 +86,8 @@ class Load:
         if not self.units:
             return "nothing to delete"
         unit = self._rng.choice(self.units)
+        if QUEUED in unit.cost and self._rng.random() < 0.25:
+            return self.queues.delete_workload(set(unit.uids.values()))
         act: Callable[[Unit], str] = self._rng.choice(
             (self._delete_unit, self._delete_unit, self._delete_pods, self._delete_claims, self._recreate)
         )  # fmt: skip
@@ -84,6 +98,15 @@ class Load:
         self._delete_all(unit, at_once=at_once)
         self.units.remove(unit)
         return f"delete {unit.name}{' at once' if at_once else ''}"
+
+    def delete_everything(self) -> None:
+        """Delete all units."""
+        while self.units:
+            self._delete_unit(self.units[0])
+
+    def kept_for_nobody(self) -> list[str]:
+        """What the cluster does not give although nothing is left in it."""
+        return kept_for_nobody(self._api)
 
     def _delete_all(self, unit: Unit, *, at_once: bool) -> None:
         """Delete what a unit consists of, in any order. What is in a namespace of its own goes with that."""

@@ -25,6 +25,10 @@ PATHS: Final = {
     "namespaces": "/api/v1/namespaces",
     "volumes": "/api/v1/persistentvolumes",
     "volume_claims": "/api/v1/persistentvolumeclaims",
+    "workloads": "/apis/kueue.x-k8s.io/v1beta2/workloads",
+    "cluster_queues": "/apis/kueue.x-k8s.io/v1beta2/clusterqueues",
+    "local_queues": "/apis/kueue.x-k8s.io/v1beta2/localqueues",
+    "cohorts": "/apis/kueue.x-k8s.io/v1beta2/cohorts",
 }
 _FINISHED: Final = ("Succeeded", "Failed")
 _SUFFIXES: Final = {
@@ -50,6 +54,11 @@ class Snapshot:
     namespaces: Sequence[Object] = ()
     volumes: Sequence[Object] = ()
     volume_claims: Sequence[Object] = ()
+    workloads: Sequence[Object] = ()
+    """What queues admit."""
+    cluster_queues: Sequence[Object] = ()
+    local_queues: Sequence[Object] = ()
+    cohorts: Sequence[Object] = ()
     version: int = 0
 
     def versions(self) -> dict[str, int]:
@@ -79,6 +88,11 @@ def take(connection: Connection, kinds: Sequence[str]) -> Snapshot:
 
 def is_finished(pod: Object) -> bool:
     return pod.get("status", {}).get("phase") in _FINISHED
+
+
+def has_condition(item: Object, kind: str) -> bool:
+    conditions = item.get("status", {}).get("conditions") or ()
+    return any(c["type"] == kind and c["status"] == "True" for c in conditions)
 
 
 def name_of(item: Object) -> str:

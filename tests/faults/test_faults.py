@@ -50,6 +50,7 @@ def come_to_rest(
             now = take(connection, tuple(PATHS))
             wrong = [*broken_promises(now), *unsettled(now)]
             calm = 0 if wrong else calm + 1
+            print("DEBUG", round(time.monotonic() % 1000, 1), wrong[:4])
         wrong += promises.broken(connection)
     wrong += watchman.seen_until(now)
     wrong += faults.load.lost(now, watchman.deleted, has_gap=watchman.gaps > gaps)
@@ -82,13 +83,17 @@ def test_faults_break_nothing(tmp_path: Path) -> None:
                     raise
                 report = "\n".join([f"seed {SEED}, round {number}", *story, "", *wrong])
                 assert not wrong, report
+            faults.load.delete_everything()
+            assert not come_to_rest(cluster, faults, watchman, promises, watchman.gaps)
+            assert not faults.load.kept_for_nobody()
     finally:
         faults.end()
         took = (time.monotonic() - started) / ROUNDS
         print(f"{ROUNDS} rounds of {took:.1f} s, {faults.counts}, {faults.refusals} refusals")
         print(
             f"{promises.acknowledged} writes acknowledged, {promises.refused} refused, compared {promises.checks} times;"
-            f" {watchman.revisions} revisions seen, {watchman.gaps} gaps"
+            f" {watchman.revisions} revisions seen, {watchman.gaps} gaps;"
+            f" quota was given {watchman.quota.gains} times"
         )
     assert watchman.revisions > ROUNDS * STEPS
     assert not faults.missing() or ROUNDS < 10
@@ -96,7 +101,9 @@ def test_faults_break_nothing(tmp_path: Path) -> None:
 
 def run_round(faults: Faults, rng: random.Random, story: list[str]) -> None:
     """Some steps of work and faults, told in `story`."""
-    work = rng.choices((faults.load.create, faults.load.delete), (2, 1), k=STEPS - STRIKES)
+    load = faults.load
+    kinds = (load.create, load.delete, load.queues.change)
+    work = rng.choices(kinds, (4, 2, 1), k=STEPS - STRIKES)
     acts = [*work, *[faults.strike] * STRIKES]
     rng.shuffle(acts)
     for act in acts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -82,12 +82,14 @@ class Unit:
     cost: dict[str, int]
     uids: dict[str, str] = field(default_factory=dict)
     """What exists of it, by path."""
+    is_one: bool = False
+    """Whether one scheduler has to start all of its pods."""
 
     def paths(self, collection: str = "") -> list[str]:
         return [path for path in self.uids if path.startswith(collection)]
 
 
-def _pod_spec(claims: list[Object], resources: Object | None = None, **more: object) -> Object:
+def pod_spec(claims: list[Object], resources: Object | None = None, **more: object) -> Object:
     container: Object = {"name": "main", "image": "app", "resources": resources or {}}
     if claims:
         container["resources"] = {"claims": [{"name": claim["name"]} for claim in claims]}
@@ -100,7 +102,7 @@ def _pod_spec(claims: list[Object], resources: Object | None = None, **more: obj
     }
 
 
-def _from(template: str) -> list[Object]:
+def from_template(template: str) -> list[Object]:
     return [{"name": "devices", "resourceClaimTemplateName": template}]
 
 
@@ -115,8 +117,11 @@ class Maker:
         self._rng = rng
         self._count = 0
 
-    def make(self) -> Unit:
+    def make(self, others: Sequence[Callable[[str], Unit]] = ()) -> Unit:
+        """A unit of any sort: one of three is from `others`, where there are some."""
         self._count += 1
+        if others and self._rng.random() < 1 / 3:
+            return self._finished(self._rng.choice(others))
         make: Callable[[str], Unit] = self._rng.choice(
             (
                 self._pod,
@@ -131,8 +136,11 @@ class Maker:
                 self._gang,
             )
         )
-        unit = make(f"{make.__name__.lstrip('_')}-{self._count}")
-        scheduler = self._rng.choice(SCHEDULERS) if make == self._gang else ""
+        return self._finished(make)
+
+    def _finished(self, make: Callable[[str], Unit]) -> Unit:
+        unit = make(f"{make.__name__.lstrip('_').replace('_', '-')}-{self._count}")
+        scheduler = self._rng.choice(SCHEDULERS) if unit.is_one else ""
         unit.objects = [
             (path, self._assigned(path, body, scheduler or self._rng.choice(SCHEDULERS)))
             for path, body in unit.objects
@@ -155,38 +163,38 @@ class Maker:
 
     def _pod(self, name: str) -> Unit:
         template = self._spec_name()
-        claims = _from(template)
+        claims = from_template(template)
         cost = SPECS[template][1]
         if self._rng.random() < 0.3:
             claims.append({"name": "nic", "resourceClaimTemplateName": "nic"})
             if "gpu.nvidia.com" in cost:  # no node has both
                 claims.pop()
-        return Unit(name, [(PODS, as_object(name, _pod_spec(claims)))], cost)
+        return Unit(name, [(PODS, as_object(name, pod_spec(claims)))], cost)
 
     def _sharers(self, name: str) -> Unit:
         """A claim of its own that several pods use."""
         spec, cost = SPECS[self._spec_name()]
-        pod = _pod_spec([{"name": "devices", "resourceClaimName": name}])
+        pod = pod_spec([{"name": "devices", "resourceClaimName": name}])
         count = self._rng.randint(1, 3)
         pods = [(PODS, as_object(f"{name}-{number}", pod)) for number in range(count)]
         return Unit(name, [(CLAIMS, as_object(name, spec)), *pods], cost)
 
     def _extended(self, name: str) -> Unit:
         limits = {"limits": {"example.com/gpu": "1"}}
-        return Unit(name, [(PODS, as_object(name, _pod_spec([], limits)))], {"gpu.example.com": 1})
+        return Unit(name, [(PODS, as_object(name, pod_spec([], limits)))], {"gpu.example.com": 1})
 
     def _scratch(self, name: str) -> Unit:
         """A pod with a volume that is made for it and goes with it."""
         template = self._spec_name()
         wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
         scratch = {"name": "tmp", "ephemeral": {"volumeClaimTemplate": {"spec": wanted}}}
-        pod = as_object(name, _pod_spec(_from(template), volumes=[scratch]))
+        pod = as_object(name, pod_spec(from_template(template), volumes=[scratch]))
         return Unit(name, [(PODS, pod)], SPECS[template][1])
 
     def _short(self, name: str) -> Unit:
         """A pod that ends by itself."""
         template = self._spec_name()
-        pod = as_object(name, _pod_spec(_from(template), restartPolicy="Never"))
+        pod = as_object(name, pod_spec(from_template(template), restartPolicy="Never"))
         pod["metadata"]["annotations"] = {"drayman.dev/run-for": "300ms"}
         return Unit(name, [(PODS, pod)], SPECS[template][1])
 
@@ -201,7 +209,7 @@ class Maker:
             "podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": disrupted}]},
             "template": {
                 "metadata": {"annotations": {"drayman.dev/run-for": "200ms"}},
-                "spec": _pod_spec(_from(template), restartPolicy="Never"),
+                "spec": pod_spec(from_template(template), restartPolicy="Never"),
             },
         }
         cost = {resource: 2 * count for resource, count in SPECS[template][1].items()}
@@ -217,7 +225,7 @@ class Maker:
     def _replicated(self, name: str, collection: str) -> Unit:
         template = self._rng.choice(("gpu", "share", "nic", "part", "extended"))
         limits = {"limits": {"example.com/gpu": "1"}}
-        pod = _pod_spec([], limits) if template == "extended" else _pod_spec(_from(template))
+        pod = pod_spec([], limits) if template == "extended" else pod_spec(from_template(template))
         spec: Object = {
             "replicas": 2,
             "selector": {"matchLabels": {"app": name}},
@@ -233,11 +241,11 @@ class Maker:
         stated = {GANG: str(GANG_SIZE), GANG_NAME: name}
         pods = []
         for number in range(GANG_SIZE):
-            pod = as_object(f"{name}-{number}", _pod_spec(_from(template)))
+            pod = as_object(f"{name}-{number}", pod_spec(from_template(template)))
             pod["metadata"]["annotations"] = stated
             pods.append((PODS, pod))
         cost = {resource: GANG_SIZE * count for resource, count in SPECS[template][1].items()}
-        return Unit(name, pods, cost)
+        return Unit(name, pods, cost, is_one=True)
 
     def _tenant(self, name: str) -> Unit:
         """A namespace with all that is in it."""
@@ -252,7 +260,7 @@ class Maker:
             (NAMESPACES, {"metadata": {"name": name}}),
             (templates, as_object(template, {"spec": spec})),
             (claims, as_object("shared", spec)),
-            (pods, as_object("own", _pod_spec(_from(template)))),
-            (pods, as_object("sharing", _pod_spec(shared))),
+            (pods, as_object("own", pod_spec(from_template(template)))),
+            (pods, as_object("sharing", pod_spec(shared))),
         ]
         return Unit(name, objects, {resource: 2 * count for resource, count in cost.items()})

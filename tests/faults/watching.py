@@ -1,8 +1,8 @@
 """Looks at every revision of a cluster that a client could have seen, and writes down what may never be seen.
 
-Pods and claims are followed by two watches and brought into one order by their revisions. Where a crash cuts the watches short, they go
-on from the last revision that both are sure to have told, so that no revision is left out. Only if the server has forgotten its history
-by then, as after a leap of its clock, is everything read again: that is a gap.
+Pods, claims and what concerns queues are followed by a watch each and brought into one order by their revisions. Where a crash cuts the
+watches short, they go on from the last revision that all are sure to have told, so that no revision is left out. Only if the server has
+forgotten its history by then, as after a leap of its clock, is everything read again: that is a gap.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from typing import Final
 from apiserver.e2e.writing import Connection
 from faults.cluster import Cluster
 from faults.invariants import Hardware, broken_promises
+from faults.queue_watching import QuotaWatch
 from faults.snapshot import PATHS, Object, Snapshot, take
 from faults.threads import meanwhile
 from patience import PATIENCE_S
 
-FOLLOWED: Final = ("pods", "claims")
+FOLLOWED: Final = ("pods", "claims", "jobs", "workloads", "cluster_queues", "cohorts")
 _PAUSE_S: Final = 0.1
 _DELIVERY_S: Final = 0.5
 """How long the event of a deletion may take from the server to here."""
@@ -81,6 +82,7 @@ class Watchman:
         self._hardware = Hardware.of(Snapshot())
         self._version = 0
         """Up to which revision all is known; 0 for nothing yet."""
+        self.quota = QuotaWatch()
         self.seen: dict[str, None] = {}
         self.deleted: set[str] = set()
         """The uids of what was seen to be deleted."""
@@ -93,8 +95,10 @@ class Watchman:
     def seen_until(self, now: Snapshot) -> list[str]:
         """What was seen up to a moment at which the cluster is at rest."""
         newest = {
-            kind: max((int(item["metadata"]["resourceVersion"]) for item in items), default=0)
-            for kind, items in zip(FOLLOWED, (now.pods, now.claims), strict=True)
+            kind: max(
+                (int(item["metadata"]["resourceVersion"]) for item in getattr(now, kind)), default=0
+            )
+            for kind in FOLLOWED
         }
         deadline = time.monotonic() + PATIENCE_S
         while not self._has_heard(newest):
@@ -151,9 +155,11 @@ class Watchman:
                     None
                 )
             if not self._version:
-                for kind, found in zip(FOLLOWED, (now.pods, now.claims), strict=True):
+                for kind in FOLLOWED:
+                    found = getattr(now, kind)
                     self._objects[kind] = {item["metadata"]["uid"]: item for item in found}
                 self._version = now.version
+                self.quota.start_over(now.workloads, now.cluster_queues, now.cohorts)
                 self._judge(now.version)
             for kind in FOLLOWED:
                 self._streams[kind] = _Stream(self._cluster.connect(), kind, self._version)
@@ -174,7 +180,8 @@ class Watchman:
         self._version = max(self._version, version)
 
     def _judge(self, revision: int) -> None:
-        pods, claims = (tuple(self._objects[kind].values()) for kind in FOLLOWED)
-        found = broken_promises(Snapshot(pods, claims), self._hardware)
+        now = Snapshot(**{kind: tuple(self._objects[kind].values()) for kind in FOLLOWED})
+        found = broken_promises(now, self._hardware)
+        found += self.quota.judge(revision, now.workloads, now.cluster_queues, now.cohorts)
         self.seen.update(dict.fromkeys(f"revision {revision}: {each}" for each in found))
         self.revisions += 1
