@@ -28,7 +28,7 @@ from faults.units import (
     as_object,
 )
 
-BUDGET: Final = {"gpu.example.com": 14, "gpu.nvidia.com": 8, QUEUED: 14}
+BUDGET: Final = {"gpu.example.com": 14, "gpu.nvidia.com": 8, QUEUED: 18}
 """Devices, and pods in queues, that may be asked for at the same time."""
 
 

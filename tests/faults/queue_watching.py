@@ -6,7 +6,7 @@ so that what held within the last revisions is an excuse, and nothing else is.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Final
@@ -28,6 +28,9 @@ class QuotaWatch:
         """Of each queue and cohort its last specs, with the revision at which each was replaced; 0 for one that has not been."""
         self.gains = 0
         """How often somebody got quota."""
+        self.evictions: Counter[str] = Counter()
+        """How often it was taken from somebody, by reason."""
+        self._evicted: set[str] = set()
 
     def start_over(
         self, workloads: Sequence[Object], queues: Sequence[Object], cohorts: Sequence[Object]
@@ -46,6 +49,7 @@ class QuotaWatch:
     ) -> Iterator[str]:
         """What is wrong with the quota that was given at this revision."""
         self._note(revision, queues, cohorts)
+        self._count_evictions(workloads)
         held = _held(workloads)
         gained = [uid for uid, amounts in held.items() if _is_more(amounts, self._held.get(uid))]
         new = {uid for uid in gained if uid not in self._held}
@@ -77,6 +81,16 @@ class QuotaWatch:
                 if versions:
                     versions[-1] = (revision, versions[-1][1])
                 versions.append((0, item))
+
+    def _count_evictions(self, workloads: Sequence[Object]) -> None:
+        reasons = {
+            each["metadata"]["uid"]: condition["reason"]
+            for each in workloads
+            for condition in each.get("status", {}).get("conditions") or ()
+            if condition["type"] == "Evicted" and condition["status"] == "True"
+        }
+        self.evictions.update(reasons[uid] for uid in reasons.keys() - self._evicted)
+        self._evicted = set(reasons)
 
     def _recent(self, node: Node, revision: int) -> list[Object]:
         """What was known of a node within the last revisions."""

@@ -472,6 +472,16 @@ def test_more_for_who_has_some_is_judged_too() -> None:
     assert len(list(now.pass_revisions())) == 1
 
 
+def test_evictions_are_counted() -> None:
+    """Each once, by its reason."""
+    now = Revisions()
+    now.admit("one")
+    evicted = {"type": "Evicted", "status": "True", "reason": "Preempted"}
+    now.workloads[0]["status"]["conditions"].append(evicted)
+    assert not [*now.pass_revisions(), *now.pass_revisions()]
+    assert now.watch.evictions == {"Preempted": 1}
+
+
 def test_ended_pods_give_back() -> None:
     """What they had is free for others."""
     now = Revisions()

@@ -118,9 +118,9 @@ class Maker:
         self._count = 0
 
     def make(self, others: Sequence[Callable[[str], Unit]] = ()) -> Unit:
-        """A unit of any sort: one of three is from `others`, where there are some."""
+        """A unit of any sort: every other one is from `others`, where there are some."""
         self._count += 1
-        if others and self._rng.random() < 1 / 3:
+        if others and self._rng.random() < 0.5:
             return self._finished(self._rng.choice(others))
         make: Callable[[str], Unit] = self._rng.choice(
             (
