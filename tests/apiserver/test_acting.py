@@ -64,6 +64,13 @@ def group(policy: dict[str, Any]) -> dict[str, Any]:
 
 GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
 QUEUE = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "x"}, "spec": {}}  # fmt: skip
+REMOTES = "/apis/kueue.x-k8s.io/v1beta2/multikueueconfigs"
+REMOTE = {
+    "apiVersion": "kueue.x-k8s.io/v1beta2",
+    "kind": "MultiKueueConfig",
+    "metadata": {"name": "x"},
+    "spec": {"clusters": ["a"]},
+}
 QUEUES = "/apis/kueue.x-k8s.io/v1beta2/resourceflavors"
 SERVICE = {"metadata": {"name": "x"}, "spec": {"ports": [{"port": 80}]}}
 OLD_GROUPS = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups"
@@ -110,7 +117,8 @@ CASES: dict[str, tuple[str, dict[str, Any], frozenset[Part], str]] = {
     "such a group with a priority class": (KAI_GROUPS, kai_group(priorityClassName="high"), EVERYTHING, "priority class are not read"),
     "such a group beside another scheduler": (KAI_GROUPS, kai_group(queue="ml"), NO_SCHEDULER, ""),
     "a topology of the KAI Scheduler": (KAI_TOPOLOGIES, KAI_TOPOLOGY, EVERYTHING, ""),
-    "something of Kueue": (QUEUES, QUEUE, EVERYTHING, "unless Kueue runs beside"),
+    "a queue of Kueue": (QUEUES, QUEUE, EVERYTHING, ""),
+    "what Kueue sends workloads elsewhere by": (REMOTES, REMOTE, EVERYTHING, "unless Kueue runs beside"),
     "data": (f"{NAMESPACE}/configmaps", {"metadata": {"name": "x"}}, EVERYTHING, ""),
     "what is acted on": (f"{NAMESPACE}/serviceaccounts", {"metadata": {"name": "x"}}, EVERYTHING, ""),
 }  # fmt: skip

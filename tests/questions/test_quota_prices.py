@@ -189,6 +189,42 @@ async def test_kueues_rules_on_demand() -> None:
     assert theirs.no_price is not None
 
 
+async def test_d76_what_is_measured_is_printed_in_binary_units() -> None:
+    """Memory of partitions reads as memory does."""
+    measure = {
+        "name": "memory",
+        "driver": "gpu.example.com",
+        "deviceSelector": {"cel": {"expression": "true"}},
+    }
+    mapping = {
+        "name": "gpu.memory",
+        "deviceClassNames": ["gpu.example.com"],
+        "sources": [{"counter": measure}],
+    }
+    configuration = {"resources": {"deviceClassMappings": [mapping]}}
+    pool = {"name": "p", "generation": 1, "resourceSliceCount": 2}
+    common = {"driver": "gpu.example.com", "nodeName": "node-a", "pool": pool}
+    drawn = {"counterSet": "c", "counters": {"memory": {"value": "10Gi"}}}
+    devices = [{"name": f"d{n}", "consumesCounters": [drawn]} for n in range(4)]
+    total = {"name": "c", "counters": {"memory": {"value": "40Gi"}}}
+    slices = [
+        named("resource.k8s.io/v1", "ResourceSlice", {**common, "sharedCounters": [total]}),
+        named("resource.k8s.io/v1", "ResourceSlice", {**common, "devices": devices}),
+    ]
+    slices[1]["metadata"] = {"name": "devices"}
+    answer = await ask(
+        KINDS["a job with few completions"][0],
+        TEMPLATE,
+        CLASS,
+        *slices,
+        configuration=configuration,
+    )
+    (pods,) = answer.workloads[0].pod_sets
+    memory = pods.resources[0]
+    assert (memory.name, memory.each, memory.total) == ("gpu.memory", "20Gi", "40Gi")
+    assert pods.items[0].why == "memory 10Gi x 2"
+
+
 async def test_files_without_anything_that_is_queued() -> None:
     """Daemon sets are on every node, queue or not."""
     daemons = named("apps/v1", "DaemonSet", labelled({}))

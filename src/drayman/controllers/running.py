@@ -20,6 +20,7 @@ from drayman.cluster.turns import Turns
 from drayman.controllers import nodes, volumes, workloads
 from drayman.controllers.claims.controller import ClaimController
 from drayman.controllers.features import ControllerFeatures
+from drayman.controllers.quota.controller import ConfigurationSource, QuotaController
 from drayman.controllers.taint_eviction.controller import TaintEvictionController
 from drayman.controllers.workloads.jobs import JobController
 
@@ -40,10 +41,13 @@ Constructor = Callable[[Client, Informers], Controller]
 
 
 def all_controllers(
-    turns: Turns | None = None, features: ControllerFeatures | None = None
+    turns: Turns | None = None,
+    features: ControllerFeatures | None = None,
+    queues: ConfigurationSource | None = None,
 ) -> tuple[Constructor, ...]:
-    """Every controller. With `turns`, beside a scheduler in the same process."""
+    """Every controller. With `turns`, beside a scheduler in the same process; with `queues`, those of Kueue's queues as well."""
     features = features or ControllerFeatures()
+    of_queues = () if queues is None else (partial(QuotaController, source=queues),)
     return (
         partial(ClaimController, turns=turns),
         TaintEvictionController,
@@ -55,6 +59,7 @@ def all_controllers(
         ),
         *volumes.CONTROLLERS,
         *nodes.CONTROLLERS,
+        *of_queues,
     )
 
 

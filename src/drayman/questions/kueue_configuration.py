@@ -50,7 +50,7 @@ async def configuration_of(client: Client) -> dict[str, Json] | None:
 def mappings_in(name: str, configuration: Json, gates: Gates | None = None) -> DeviceClassMappings:
     """The device class mappings of a Configuration. Raises QuestionError, which names every field that is wrong."""
     try:
-        return read_mappings(configuration, gates)
+        return read_mappings(configuration, gates, strict=True)
     except MappingsError as error:
         raise QuestionError("\n".join(f"{name}: {each}" for each in error.errors)) from error
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from drayman.api.kueue_workload import Admission, PodSetAssignment, ReclaimablePods
-from drayman.quota.amounts import FlavorResource, amount_of, quantity_of
+from drayman.quota.amounts import Amounts, FlavorResource, amount_of, quantity_of
+from drayman.quota.demands import Placement, PodSetDemand, Unpriced
 from drayman.quota.entries import Holding
 from drayman.quota.flavors.assignment import Assignment
+from drayman.quota.topology.assignments import assignment_of, placement_of
 from drayman.quota.tree.ledger import Usage
 
 
@@ -23,6 +25,9 @@ def admission_of(cluster_queue: str, assignment: Assignment) -> Admission:
                     name: quantity_of(name, pods.requests[name]) for name in sorted(pods.choices)
                 },
                 count=pods.count,
+                topology_assignment=None
+                if pods.placement is None
+                else assignment_of(pods.placement),
             )
             for pods in assignment.pod_sets
         ),
@@ -32,21 +37,34 @@ def admission_of(cluster_queue: str, assignment: Assignment) -> Admission:
 def holding_of(
     admission: Admission,
     reserved_at: float,
+    demands: tuple[PodSetDemand, ...] | Unpriced,
     reclaimable: Iterable[ReclaimablePods] = (),
 ) -> Holding:
     """What counts of an admission. Pods that are reclaimable count no longer."""
     done = {each.name: each.count for each in reclaimable}
+    of_nodes: dict[str, Amounts] = {}
+    if not isinstance(demands, Unpriced):
+        of_nodes = {demand.name: demand.of_nodes for demand in demands}
+    places: list[tuple[Placement, Amounts]] = []
     quota: dict[FlavorResource, int] = {}
     uses: set[FlavorResource] = set()
     for each in admission.pod_set_assignments:
         left = _left(each, done)
+        if each.topology_assignment is not None:
+            places.append((placement_of(each.topology_assignment), of_nodes.get(each.name, {})))
         for resource, flavor in each.flavors.items():
             what = FlavorResource(flavor, resource)
             uses.add(what)
             if resource in each.resource_usage:
                 amount = amount_of(resource, each.resource_usage[resource])
                 quota[what] = quota.get(what, 0) + _scaled(amount, left)
-    return Holding(admission.cluster_queue, admission, Usage(quota), frozenset(uses), reserved_at)
+    return Holding(
+        admission.cluster_queue,
+        admission,
+        Usage(quota, tuple(places)),
+        frozenset(uses),
+        reserved_at,
+    )
 
 
 def _left(assigned: PodSetAssignment, done: Mapping[str, int]) -> tuple[int, int]:

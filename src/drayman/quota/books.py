@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from drayman.api.kueue import ClusterQueueSpec, CohortSpec, ResourceFlavorSpec
 from drayman.quota.cluster_queues import DRAIN, HOLD, ClusterQueueState
 from drayman.quota.entries import Entry, Holding
-from drayman.quota.reasons import FLAVOR_NOT_FOUND, STOPPED
+from drayman.quota.reasons import FLAVOR_NOT_FOUND, STOPPED, TOPOLOGY_NOT_FOUND
 from drayman.quota.tree.building import Forest, forest_of
 from drayman.quota.tree.ledger import Ledger
 
@@ -28,6 +28,8 @@ class Books:
         self.flavors: dict[str, ResourceFlavorSpec] = {}
         self._cohorts: dict[str, CohortSpec] = {}
         self._forest: Forest | None = None
+        self.revision = 0
+        """Grows when what there is to be given changes: queues, cohorts or flavors."""
         self._to_wake: set[str] = set()
         self._ready: dict[str, None] = {}
 
@@ -51,10 +53,34 @@ class Books:
 
     def set_flavor(self, name: str, spec: ResourceFlavorSpec | None) -> None:
         """A flavor as it is now; None if it is gone."""
+        if self.flavors.get(name) == spec:
+            return
+        self.revision += 1
         if spec is None:
             self.flavors.pop(name, None)
         else:
             self.flavors[name] = spec
+        topologies = self.ledger.topologies
+        if spec is None:
+            topologies.remove_flavor(name)
+        else:
+            topologies.set_flavor(name, spec)
+        self._after_flavor(name)
+
+    def after_topology(self, topology: str) -> None:
+        """A topology has come, gone or changed."""
+        for name, spec in self.flavors.items():
+            if spec.topology_name == topology:
+                self._after_flavor(name)
+
+    def after_nodes(self) -> None:
+        """Nodes have changed, or what others than workloads use of them: there may be places where there were none."""
+        topologies = self.ledger.topologies
+        for queue in self.queues.values():
+            if any(topologies.has_topology(name) for name in queue.flavors):
+                self.wake(queue.name)
+
+    def _after_flavor(self, name: str) -> None:
         for queue in self.queues.values():
             if name in queue.flavors:
                 self.judge(queue)
@@ -62,6 +88,8 @@ class Books:
 
     def set_cohort(self, name: str, spec: CohortSpec | None) -> None:
         """A cohort as it is now; None if its object is gone."""
+        if self._cohorts.get(name) == spec:
+            return
         self._wake_cohort(name)
         self._change_trees()
         if spec is None:
@@ -100,6 +128,8 @@ class Books:
             queue.inactive = STOPPED
         elif any(name not in self.flavors for name in queue.flavors):
             queue.inactive = FLAVOR_NOT_FOUND
+        elif any(map(self.ledger.topologies.is_missing, queue.flavors)):
+            queue.inactive = TOPOLOGY_NOT_FOUND
         else:
             queue.inactive = ""
 
@@ -131,6 +161,9 @@ class Books:
         """Something may have become possible in the tree of a queue."""
         if name in self.queues:
             self._to_wake.add(name)
+
+    def wake_everybody(self) -> None:
+        self._to_wake.update(self.queues)
 
     def is_ready(self, name: str) -> None:
         """Somebody new waits in a queue."""
@@ -194,3 +227,4 @@ class Books:
         if self._to_wake and self._forest is not None:
             self._to_wake.update(self._trees_of(self._forest))
         self._forest = None
+        self.revision += 1

@@ -8,7 +8,9 @@ those that wait for victims, or that must not lose their own quota to borrowers 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 
+from drayman.api.kueue_workload import BLOCKED_ON_PREEMPTION_GATES
 from drayman.quota.admissions import admission_of
 from drayman.quota.amounts import FlavorResource
 from drayman.quota.cluster_queues import ANY, ClusterQueueState
@@ -17,11 +19,16 @@ from drayman.quota.demands import Unpriced
 from drayman.quota.entries import Entry, Refusal
 from drayman.quota.flavors.assigning import Assigner, Rules
 from drayman.quota.flavors.assignment import Assignment, Mode
+from drayman.quota.flavors.placing import Placing
 from drayman.quota.flavors.reducing import can_shrink, largest
 from drayman.quota.nominees import Nominee, classical_order, fair_order
 from drayman.quota.preemption.contest import Target, held_by
 from drayman.quota.preemption.searching import Preemptor
-from drayman.quota.reasons import WAITING_FOR_PREEMPTED, WAITING_FOR_QUOTA
+from drayman.quota.reasons import (
+    WAITING_FOR_PODS_READY,
+    WAITING_FOR_PREEMPTED,
+    WAITING_FOR_QUOTA,
+)
 from drayman.quota.tree.ledger import Ledger, Usage
 from drayman.quota.waiting import Again
 
@@ -33,15 +40,24 @@ class Cycle:
         self,
         rules: Rules,
         preemptor: Preemptor,
+        placing: Placing,
         queues: Mapping[str, ClusterQueueState],
         ledger: Ledger,
+        *,
+        one_at_a_time: bool = False,
+        is_blocked: bool = False,
     ) -> None:
+        """`one_at_a_time`: nobody gets quota until the pods of whoever got it before are ready; `is_blocked`: some are not."""
         self._rules = rules
         self._preemptor = preemptor
+        self._placing = placing
         self._queues = queues
         self._ledger = ledger
         self._decisions: list[Decision] = []
+        self._one_at_a_time = one_at_a_time
+        self._is_blocked = is_blocked
         self._gone: dict[str, Entry] = {}
+        self._to_come: dict[str, Nominee] = {}
 
     def run(self, heads: Iterable[tuple[ClusterQueueState, Entry]]) -> list[Decision]:
         """Decide about heads of queues that are active and serve them. Whoever gets quota is for the caller to count."""
@@ -51,7 +67,9 @@ class Cycle:
                 order = fair_order(nominees, self._ledger)
             else:
                 order = classical_order(nominees)
+            self._to_come = {each.entry.key: each for each in nominees}
             for nominee in order:
+                del self._to_come[nominee.entry.key]
                 self._process(nominee)
         return self._decisions
 
@@ -66,7 +84,7 @@ class Cycle:
     ) -> tuple[Assignment, tuple[Target, ...]]:
         """What a workload would get and whom it would take: in full if possible, with fewer pods otherwise."""
         assigner = Assigner(self._rules, queue, entry)
-        full = assigner.assign()
+        full = self._placing.placed(assigner.assign())
         if full.mode is Mode.FIT:
             return full, ()
         targets = self._targets(queue, entry, full)
@@ -75,11 +93,11 @@ class Cycle:
             return full, targets
 
         def attempt(counts: list[int]) -> tuple[Assignment, tuple[Target, ...]] | None:
-            partial = assigner.assign(counts)
-            if partial.mode is Mode.FIT:
-                return partial, ()
-            victims = self._targets(queue, entry, partial)
-            return (partial, victims) if victims else None
+            fewer = self._placing.placed(assigner.assign(counts))
+            if fewer.mode is Mode.FIT:
+                return fewer, ()
+            victims = self._targets(queue, entry, fewer)
+            return (fewer, victims) if victims else None
 
         return largest(demands, attempt) or (full, ())
 
@@ -88,7 +106,13 @@ class Cycle:
     ) -> tuple[Target, ...]:
         if assignment.mode is not Mode.PREEMPT:
             return ()
-        return tuple(self._preemptor.targets(queue, entry, assignment.contested, assignment.usage))
+        finds_places = None
+        if self._placing.units(assignment):
+            finds_places = partial(self._placing.finds_places, assignment)
+        targets = self._preemptor.targets(
+            queue, entry, assignment.contested, assignment.usage, finds_places
+        )
+        return tuple(targets)
 
     # Processing.
 
@@ -109,10 +133,23 @@ class Cycle:
         if not self._fits(nominee):
             self._skip(nominee, "Workload no longer fits after processing another workload")
             return
+        if not self._leaves_room(nominee):
+            other = self._preemptor.quarrels.gave_way_to(nominee.entry.key)
+            self._skip(nominee, f"It was preempted for {other}, which is next")
+            return
+        if nominee.targets and nominee.entry.facts.gates_closed:
+            text = "preemption is needed, and is not allowed before all preemption gates are open"
+            self._refuse(nominee, Again.ALONE, Refusal(BLOCKED_ON_PREEMPTION_GATES, text))
+            return
+        if self._is_blocked and not nominee.targets:
+            text = "waiting for all admitted workloads to be in PodsReady condition"
+            self._refuse(nominee, Again.ALONE, Refusal(WAITING_FOR_PODS_READY, text))
+            return
         self._ledger.add(nominee.queue.place, nominee.assignment.usage)
         if nominee.targets:
             self._preempt(nominee)
         else:
+            self._is_blocked = self._one_at_a_time
             admission = admission_of(nominee.queue.name, nominee.assignment)
             self._decisions.append(Reserved(nominee.entry.key, admission))
 
@@ -127,12 +164,29 @@ class Cycle:
     def _fits(self, nominee: Nominee) -> bool:
         """Whether it fits beside those that came before, without those that they and it drive out."""
         usage = nominee.assignment.usage
+        if usage.places and not self._placing.are_free(nominee.assignment):
+            # Others took the places in this cycle. There may be some elsewhere, with the same flavors.
+            nominee.assignment = self._placing.placed(nominee.assignment)
+            if nominee.assignment.mode is not Mode.FIT:
+                return False
         if not self._gone and not nominee.targets:
             return nominee.queue.place.fits(usage.quota)
         leaving = {**self._gone, **{each.entry.key: each.entry for each in nominee.targets}}
         with self._ledger.trial():
             self._take(leaving.values())
             return nominee.queue.place.fits(usage.quota)
+
+    def _leaves_room(self, nominee: Nominee) -> bool:
+        """Whether there is room for the workload that drove this one out, if that comes later in this cycle."""
+        later = self._to_come.get(self._preemptor.quarrels.gave_way_to(nominee.entry.key))
+        if later is None or not (later.targets or later.assignment.mode is Mode.FIT):
+            return True
+        with self._ledger.trial():
+            self._ledger.add(nominee.queue.place, nominee.assignment.usage)
+            leaving = {**self._gone, **{each.entry.key: each.entry for each in nominee.targets}}
+            leaving |= {each.entry.key: each.entry for each in later.targets}
+            self._take(leaving.values())
+            return later.queue.place.fits(later.assignment.usage.quota)
 
     def _take(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
@@ -162,6 +216,7 @@ class Cycle:
         by = nominee.entry
         for target in nominee.targets:
             self._gone[target.entry.key] = target.entry
+            self._preemptor.quarrels.drove_out(by.key, target.entry.key)
             if target.entry.facts.evicted:
                 continue
             text = f"Preempted to accommodate a workload ({by.facts.uid}) of ClusterQueue {nominee.queue.name} due to {target.reason}"

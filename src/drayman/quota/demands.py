@@ -26,6 +26,8 @@ class PodSetDemand(Struct, frozen=True):
     """The least that the workload can do with; None: all or nothing."""
     per_pod: Amounts
     """After transformations, exclusions and the price of devices, never negative."""
+    once: Amounts
+    """What the set costs however many pods it has: claims that its pods share."""
     of_nodes: Amounts
     """What a pod asks of the node it runs on, as its containers say it."""
     node_selector: Mapping[str, str]

@@ -65,6 +65,15 @@ class Facts(Struct, frozen=True):
     admitted: bool
     pods_ready: bool
 
+    def asks_otherwise(self, later: Facts) -> bool:
+        """Whether it asks for something else later on, or in another place, or with another right."""
+        return (
+            self.demands != later.demands
+            or self.priority != later.priority
+            or self.queue != later.queue
+            or self.active != later.active
+        )
+
     @property
     def order(self) -> tuple[int, float, str]:
         """Its place among the workloads of a queue: by priority, then by age."""
@@ -116,6 +125,7 @@ def _demand_shape(demand: PodSetDemand) -> Hashable:
         demand.count,
         demand.min_count,
         frozenset(demand.per_pod.items()),
+        frozenset(demand.once.items()),
         frozenset(demand.of_nodes.items()),
         frozenset(demand.node_selector.items()),
         demand.affinity,

@@ -22,7 +22,7 @@ from drayman.api.kueue_workload import (
 from drayman.api.limit_ranges import LimitRange
 from drayman.api.times import seconds_of
 from drayman.quota.admissions import holding_of
-from drayman.quota.demands import Pricing
+from drayman.quota.demands import PodSetDemand, Pricing, Unpriced
 from drayman.quota.entries import Facts, Holding
 from drayman.quota.reasons import ADMISSION_CHECK, PODS_READY_TIMEOUT
 from drayman.quota.requests import demands_of
@@ -86,7 +86,7 @@ def read(
         admitted=status.is_true(ADMITTED),
         pods_ready=status.is_true(PODS_READY),
     )
-    return Reading(facts, _holding(status))
+    return Reading(facts, _holding(status, demands))
 
 
 def _queued_since(status: WorkloadStatus, created: float, settings: QuotaSettings) -> float:
@@ -100,9 +100,11 @@ def _queued_since(status: WorkloadStatus, created: float, settings: QuotaSetting
     return created
 
 
-def _holding(status: WorkloadStatus) -> Holding | None:
+def _holding(
+    status: WorkloadStatus, demands: tuple[PodSetDemand, ...] | Unpriced
+) -> Holding | None:
     reserved = status.condition(QUOTA_RESERVED)
     if status.admission is None or reserved is None or reserved.status != "True":
         return None
     since = seconds_of(reserved.last_transition_time) or 0.0
-    return holding_of(status.admission, since, status.reclaimable_pods)
+    return holding_of(status.admission, since, demands, status.reclaimable_pods)

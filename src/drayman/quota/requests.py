@@ -21,6 +21,7 @@ from drayman.api.limit_ranges import LimitRange
 from drayman.api.quantity import Quantity
 from drayman.placement.fit.requests import CPU, in_units, requests_of
 from drayman.quota.amounts import Amounts, plus, saturated
+from drayman.quota.charging.outcome import Charges
 from drayman.quota.demands import Charged, PodSetDemand, Pricing, Unpriced
 from drayman.quota.settings import REPLACE, ResourceSettings, Transformation
 
@@ -69,6 +70,7 @@ def _demand(
         count=count,
         min_count=None if least is None else min(least, count),
         per_pod={name: max(0, amount) for name, amount in plus(kept, price.charges).items()},
+        once=price.once if isinstance(price, Charges) else {},
         of_nodes=asked,
         node_selector=spec.node_selector,
         affinity=affinity.required_during_scheduling_ignored_during_execution if affinity else None,

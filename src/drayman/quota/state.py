@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from drayman.api.core import Namespace
-from drayman.api.custom_groups import spec_of
+from drayman.api.core import Namespace, Node, Pod
+from drayman.api.custom_groups import KueueTopology, spec_of
 from drayman.api.kueue import (
     ClusterQueue,
     ClusterQueueSpec,
@@ -30,9 +30,10 @@ from drayman.quota.books import STOPPING, Books
 from drayman.quota.cluster_queues import DRAIN, ClusterQueueState
 from drayman.quota.cycle import Cycle
 from drayman.quota.decisions import Decision, Evicted, Refused, Reserved
-from drayman.quota.demands import PodSetDemand, Pricing, Unpriced
+from drayman.quota.demands import Pricing, Unpriced
 from drayman.quota.entries import Entry, Holding
 from drayman.quota.flavors.assigning import Rules
+from drayman.quota.flavors.placing import Placing
 from drayman.quota.preemption.searching import Preemptor
 from drayman.quota.reading import key_of, read
 from drayman.quota.reasons import (
@@ -45,11 +46,6 @@ from drayman.quota.reasons import (
 )
 from drayman.quota.settings import IGNORE_UNDECLARED, QuotaSettings
 from drayman.quota.waiting import Again
-
-
-class _NoTopologies:
-    def mismatch(self, queue: ClusterQueueState, demand: PodSetDemand, flavor: str) -> str | None:
-        return None
 
 
 class _LocalQueueState(Struct, frozen=True):
@@ -74,10 +70,12 @@ class QuotaState:
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self._limit_ranges: dict[str, dict[str, LimitRange]] = {}
         self._preemptor = Preemptor(self.books.queues, self.books.ledger, settings.fair_sharing)
+        self._revision = 0
+        self._placing = Placing(self.books.ledger.topologies, self.books.flavors)
         self._rules = Rules(
             self.books.flavors,
             self._preemptor,
-            _NoTopologies(),
+            self._placing,
             ignores_undeclared=settings.resources.quota_check_strategy == IGNORE_UNDECLARED,
             shares_fairly=settings.fair_sharing is not None,
         )
@@ -142,6 +140,29 @@ class QuotaState:
     def remove_namespace(self, name: str) -> None:
         self._namespaces.pop(name, None)
 
+    def set_topology(self, topology: KueueTopology) -> None:
+        self.books.ledger.topologies.set_topology(topology)
+        self.books.after_topology(topology.metadata.name)
+
+    def remove_topology(self, name: str) -> None:
+        self.books.ledger.topologies.remove_topology(name)
+        self.books.after_topology(name)
+
+    def set_node(self, node: Node) -> None:
+        self.books.ledger.topologies.set_node(node)
+        self.books.after_nodes()
+
+    def remove_node(self, name: str) -> None:
+        self.books.ledger.topologies.remove_node(name)
+
+    def set_pod(self, pod: Pod) -> None:
+        """A pod that may use a node in a topology without a workload that has its place."""
+        self.books.ledger.topologies.set_pod(pod)
+
+    def remove_pod(self, uid: str) -> None:
+        self.books.ledger.topologies.remove_pod(uid)
+        self.books.after_nodes()
+
     def set_limit_range(self, value: LimitRange) -> None:
         """Workloads that are read from now on get its defaults."""
         of_namespace = self._limit_ranges.setdefault(value.metadata.namespace, {})
@@ -167,8 +188,14 @@ class QuotaState:
         if entry is None:
             entry = self.entries[facts.key] = Entry(facts)
             changed = True
+            self._preemptor.quarrels.forget()
         else:
             changed = entry.facts != facts
+            if self.settings.wait_for_pods_ready.block_admission and facts.pods_ready:
+                # Others may have been kept waiting for these pods.
+                self.books.wake_everybody()
+            if entry.facts.asks_otherwise(facts):
+                self._preemptor.quarrels.forget()
             self._in_local.get(entry.facts.queue, set()).discard(facts.key)
             entry.update(facts)
         self._in_local.setdefault(facts.queue, set()).add(facts.key)
@@ -181,6 +208,7 @@ class QuotaState:
         entry = self.entries.pop(key, None)
         if entry is None:
             return
+        self._preemptor.quarrels.forget()
         self._in_local.get(entry.facts.queue, set()).discard(key)
         self.books.release(entry)
         self._dequeue(entry)
@@ -226,6 +254,9 @@ class QuotaState:
 
     def cycle(self, now: float) -> tuple[Decision, ...]:
         """Decide about the head of every queue that has one. Nothing is decided if there is none."""
+        if self._revision != self.books.revision:
+            self._revision = self.books.revision
+            self._preemptor.quarrels.forget()
         refused: list[Decision] = []
         heads = []
         for queue, entry in self.books.heads(now):
@@ -236,16 +267,32 @@ class QuotaState:
                 again, refusal = problem
                 refused.append(refusal)
                 queue.waiting.refuse(entry, again)
-        run = Cycle(self._rules, self._preemptor, self.books.queues, self.books.ledger)
+        one_at_a_time = self.settings.wait_for_pods_ready.block_admission
+        run = Cycle(
+            self._rules,
+            self._preemptor,
+            self._placing,
+            self.books.queues,
+            self.books.ledger,
+            one_at_a_time=one_at_a_time,
+            is_blocked=one_at_a_time and self._waits_for_pods(),
+        )
         decisions = run.run(heads)
         for decision in decisions:
             if isinstance(decision, Reserved):
                 entry = self.entries[decision.key]
                 self._dequeue(entry)
                 entry.positions = {}
+                self._preemptor.quarrels.has_quota(entry.key)
                 entry.assumed = True
-                self.books.take(entry, holding_of(decision.admission, now))
+                holding = holding_of(decision.admission, now, entry.facts.demands)
+                self.books.take(entry, holding)
         return (*refused, *decisions)
+
+    def _waits_for_pods(self) -> bool:
+        """Whether somebody has quota whose pods are not ready yet."""
+        holders = (each for queue in self.books.queues.values() for each in queue.holders.values())
+        return any(not each.facts.pods_ready for each in holders)
 
     def _problem(self, queue: ClusterQueueState, entry: Entry) -> tuple[Again, Refused] | None:
         """What keeps a head from being looked at."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 from drayman.api.core import Pod
 from drayman.api.custom_groups import KaiPodGroup, KaiTopology, KueueTopology, PluginPodGroup
 from drayman.api.jobs import Job
+from drayman.api.kueue_workload import Workload
 from drayman.api.pod_groups import PodGroup
 from drayman.api.pods import named_claims, unmade_entries
 from drayman.api.resource import ResourceClaim
@@ -30,6 +31,7 @@ from drayman.placement.schedulers import awaits_scheduler, scheduler_of
 from drayman.placement.spending import is_otherwise
 from drayman.placement.state import ClusterState
 from drayman.placement.wake import Wake
+from drayman.scheduler.admitted_room import AdmittedRoom
 from drayman.scheduler.binding import Binder
 from drayman.scheduler.keeping import RoomKeeper
 from drayman.scheduler.queue import Queue
@@ -50,6 +52,7 @@ class Follower:
         work: Callable[[], None],
         nominations: Nominations,
         keeper: RoomKeeper,
+        admitted: AdmittedRoom,
         turns: Turns | None = None,
     ) -> None:
         self._handlers = handlers
@@ -60,6 +63,7 @@ class Follower:
         self._work = work
         self._nominations = nominations
         self._keeper = keeper
+        self._admitted = admitted
         self._turns = turns
         self._is_under_way: Callable[[str], bool] = lambda _: False
         # Pods in the queue, by the claims and the volume claims they name.
@@ -90,6 +94,7 @@ class Follower:
                 else self._handler(kind, effects.get(kind.type, self._something))
             )
             self._handlers.add(typed(kind.type), handler)
+        self._handlers.add(typed(Workload), self._workload)
 
     def waits(self, uid: str) -> bool:
         """Whether the pod exists and has no node."""
@@ -113,6 +118,13 @@ class Follower:
 
     def _something(self, _: Notice[Any]) -> None:
         """For most kinds, the state itself reports what a change may improve."""
+        self._work()
+
+    def _workload(self, notice: Notice[Workload]) -> None:
+        if notice.type == DELETED:
+            self._admitted.forget_workload(notice.object)
+        else:
+            self._admitted.note_workload(notice.object)
         self._work()
 
     def _group(self, notice: Notice[GroupObject]) -> None:
@@ -190,9 +202,11 @@ class Follower:
         if notice.type == DELETED:
             self._drop(uid)
             self._state.delete_pod(pod)
+            self._admitted.note_gone(pod)
         elif pod.spec.node_name or not self._is_ours(pod):
             self._drop(uid)
             self._state.set_pod(pod)
+            self._admitted.note_placed(pod)
             self._note_min_runtime(notice.old, pod)
         else:
             self._state.set_pod(pod)
@@ -203,6 +217,7 @@ class Follower:
             if self._is_under_way(uid):
                 return
             self._keeper.note(pod)
+            self._admitted.note_waiting(pod)
             if notice.old is not None and uid in self._queue and not _matters(notice.old, pod):
                 self._queue.note(pod)
                 return

@@ -54,6 +54,8 @@ _BESIDES: Final = (
     Right("", "pods/status", ("patch",)),
     # A claim for extended resources is owned by its pod, and some clusters require this for setting the owner.
     Right("", "pods/finalizers", ("update",)),
+    # Where the pods of admitted workloads go.
+    Right("kueue.x-k8s.io", "workloads", _FOLLOW),
     Right("policy", "poddisruptionbudgets", _FOLLOW),
     Right("resource.k8s.io", "resourceclaims/status", ("patch",)),
     # From 1.36 on, changing an allocation or a reservation also requires this.

@@ -34,6 +34,7 @@ from drayman.placement.schedulers import DEFAULT_SCHEDULER
 from drayman.placement.state import ClusterState
 from drayman.reasons.volumes import volumes_pending
 from drayman.reasons.waiting import unready
+from drayman.scheduler.admitted_room import AdmittedRoom
 from drayman.scheduler.binding import Binder
 from drayman.scheduler.cycle import PATIENCE_S, Cycle, Refused
 from drayman.scheduler.evicting import Evictor
@@ -190,6 +191,7 @@ class Scheduler:
             self._work.set,
             self._nominations,
             RoomKeeper(self._nominations, self._wall_clock),
+            AdmittedRoom(self.state, self._nominations),
             self._turns,
         )
 

@@ -148,7 +148,12 @@ def decoded(line: bytes) -> Scenario:
 
 
 def replayed(scenario: Scenario) -> Result:
-    """Decide about a scenario until it is at rest. Raises PlaceError where pods are said to be that have no room there."""
+    """What comes of a scenario. Raises PlaceError where pods are said to be that have no room there."""
+    return _result(scenario, settled(scenario))
+
+
+def settled(scenario: Scenario) -> Settled:
+    """Decide about a scenario until it is at rest. Raises PlaceError."""
     tree = QueueTree(map(_queue, scenario.queues))
     objects, pods = _objects(scenario)
 
@@ -161,15 +166,15 @@ def replayed(scenario: Scenario) -> Result:
         return Ledger(tree, groups, ClusterFloor(state, pods, RESOURCE, NOW), running)
 
     running = {p.name: p.node_name for g in scenario.pod_groups for p in g.pods if p.node_name}
-    return _result(scenario, settle(opening, running, _memory(scenario), NOW))
+    return settle(opening, running, _memory(scenario), NOW)
 
 
-def _result(scenario: Scenario, settled: Settled) -> Result:
-    first = settled.cycles[0]
+def _result(scenario: Scenario, at_rest: Settled) -> Result:
+    first = at_rest.cycles[0]
     return Result(
         scenario.name,
-        settled.placement,
-        {name: sum(counts.values()) for name, counts in settled.evictions.items()},
+        at_rest.placement,
+        {name: sum(counts.values()) for name, counts in at_rest.evictions.items()},
         {name: float(share) for name, share in first.shares.items()},
         _first(scenario, first),
     )

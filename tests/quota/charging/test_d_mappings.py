@@ -17,7 +17,7 @@ MEMORY = maps("memory", "mig", sources=[counter("memory")])
 
 
 def read(*mappings: JsonObject, gates: Gates | None = None) -> DeviceClassMappings:
-    return read_mappings({"resources": {"deviceClassMappings": list(mappings)}}, gates)
+    return read_mappings({"resources": {"deviceClassMappings": list(mappings)}}, gates, strict=True)
 
 
 def source(**changes: Any) -> JsonObject:
@@ -134,6 +134,16 @@ def test_kueues_capacity_gate_is_off_by_default() -> None:
         read(mapping, gates=Gates.of_kueue({}))
     assert read(mapping, gates=Gates.of_kueue({"KueueDRAIntegrationConsumableCapacity": True}))
     assert read(mapping)
+
+
+def test_sources_whose_gate_is_off_can_be_left_out() -> None:
+    """Their devices are counted then, as Kueue does it once it runs."""
+    given = [maps("m", "c", sources=[capacity_source()]), maps("n", "d", sources=[counter()])]
+    configuration = {"resources": {"deviceClassMappings": given}}
+    found = read_mappings(configuration, Gates.of_kueue({}))
+    assert [bool(entry.sources) for entry in found.entries] == [False, True]
+    none = read_mappings(configuration, Gates(counters=False, capacity=False))
+    assert [bool(entry.sources) for entry in none.entries] == [False, False]
 
 
 def test_replacing_mappings_concerns_what_is_charged_differently() -> None:

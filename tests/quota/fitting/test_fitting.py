@@ -247,3 +247,14 @@ def test_a_node_that_shrank_loses_what_does_not_fit_any_more() -> None:
     assert isinstance(result, Moved)
     assert [place.node for place in result.reservation.places] == ["a", "a", "a", "b"]
     assert "Insufficient cpu" in result.reason
+
+
+def test_names_that_run_together_are_kept_apart() -> None:
+    """Pod set `b-c` of workload `a` and pod set `c` of workload `a-b` are two things."""
+    stage = Stage(a=2)
+    first = stage.admitted(workload("a", pod_set(1, template(["one"]), name="b-c")))
+    second = stage.admitted(workload("a-b", pod_set(1, template(["one"]), name="c")))
+    assert isinstance(stage.fit(workload("w", pod_set(1, template(["one"])))), Unfit)
+    for reservation in (first, second):
+        stage.book.release(reservation.key)
+    assert isinstance(stage.fit(workload("w", pod_set(1, template(["two"])))), RoomReservation)

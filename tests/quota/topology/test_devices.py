@@ -11,7 +11,7 @@ from drayman.allocator import Policy
 from drayman.api.codec import convert
 from drayman.api.core import Node
 from drayman.api.kueue_workload import TopologyRequest
-from drayman.api.resource import DeviceClass, ResourceSlice
+from drayman.api.resource import DeviceClass, ResourceClaimTemplate, ResourceSlice
 from drayman.placement.decision.deciding import Decider
 from drayman.placement.demand import Demand, Demands
 from drayman.placement.domains.copies import CopyCounts
@@ -21,9 +21,9 @@ from drayman.placement.joint.seating import Seating
 from drayman.placement.state import ClusterState
 from drayman.quota.demands import NotPlaced, Placement, TopologyDemand
 from drayman.quota.topology.counting import Limits
-from drayman.quota.topology.devices import DeviceLimits, LedDeviceLimits
+from drayman.quota.topology.devices import DeviceCounter, DeviceLimits, LedDeviceLimits
 from drayman.quota.topology.flavor import FlavorTopology
-from oracle.build import device, device_class, partitioned, piece, taint
+from oracle.build import device, device_class, exactly, partitioned, piece, taint
 from placement.domains.cluster import HOST, RACK, demand_for, make_pod, make_state
 
 GPU = "example.com/gpu"
@@ -177,3 +177,26 @@ def test_what_is_placed_is_found_by_the_joint_search(
         here = demands[first : first + number]
         assert arranger.arrange(here, number, [state.nodes[domain[-1]]]) is not None
         first += number
+
+
+def test_pods_that_do_not_exist_are_counted_by_their_templates() -> None:
+    """A sample of the pods is enough: claims are drafted from the templates that the cluster has."""
+    state = cluster({"a": [0, 0], "b": [2, 3]})
+    spec = {"devices": {"requests": [exactly()]}}
+    metadata = {"name": "one", "namespace": "default"}
+    state.set_template(
+        convert(ResourceClaimTemplate, {"metadata": metadata, "spec": {"spec": spec}})
+    )
+    counter = DeviceCounter(state)
+    entry = {"name": "c", "resourceClaimTemplateName": "one"}
+    worker, leader = (make_pod(name, resourceClaims=[entry]) for name in ("worker", "leader"))
+    assert counter.limits(make_pod("plain"), 3, 0.0) is None
+    topologies = topology_of(state)
+    count = [asked(demand_for(state, 0), 5)]
+    found = topologies.place(count, {}, counter.limits(worker, 5, 0.0))
+    assert not isinstance(found, NotPlaced)
+    assert dict(found["main"].domains) == {("b-0",): 2, ("b-1",): 3}
+    pair = [asked(demand_for(state, 0), 1, "leader"), asked(demand_for(state, 0), 5, "workers")]
+    with_leader = topologies.place(pair, {}, counter.limits(worker, 5, 0.0, leader))
+    assert isinstance(with_leader, NotPlaced)
+    assert "only 4 out of 5 pods beside the leader" in with_leader.message

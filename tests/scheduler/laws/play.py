@@ -47,6 +47,7 @@ from drayman.placement.nominations import Nominations
 from drayman.placement.pauses import completed
 from drayman.placement.placing import Placer
 from drayman.placement.state import ClusterState
+from drayman.scheduler.admitted_room import AdmittedRoom
 from drayman.scheduler.binding import _sharing
 from drayman.scheduler.cycle import Cycle, Refused
 from drayman.scheduler.following import Follower
@@ -139,6 +140,7 @@ class Play:
             lambda: None,
             self.nominations,
             RoomKeeper(self.nominations, lambda: 0.0),
+            AdmittedRoom(self.state, self.nominations),
         )
         occupants = Occupants(handlers, self.state, self.nominations.expects_to_go)
         budgets = Budgets(self.watches.informer(DISRUPTION_BUDGETS).cache)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from drayman.apiserver.instance.acceptance import wait_accepted
+from drayman.apiserver.kinds.queued_work import QueuedWork
 from drayman.apiserver.served.acting import Part
 from drayman.apiserver.serving.backend import ServerBackend
 from drayman.apiserver.verbs.core import Core
@@ -21,6 +22,7 @@ from drayman.cluster.informers import Informers
 from drayman.cluster.inprocess import InProcessClient
 from drayman.cluster.turns import Turns
 from drayman.controllers.features import ControllerFeatures
+from drayman.controllers.quota.controller import ConfigurationSource
 from drayman.controllers.running import all_controllers, start_controllers
 from drayman.drivers.profiles import HardwareCluster
 from drayman.node import Report, SimulatedNode, SimulatedNodes
@@ -46,6 +48,8 @@ class ControlPlane:
     hardware: HardwareCluster | None = None
     """Nodes to simulate, in addition to those simulated before."""
     features: ControllerFeatures = field(default_factory=ControllerFeatures)
+    queues: ConfigurationSource | None = field(default_factory=ConfigurationSource)
+    """How work waits in Kueue's queues; None: they are left to Kueue itself."""
 
     @property
     def running(self) -> frozenset[Part]:
@@ -74,7 +78,12 @@ async def running(
         informers = Informers(client)
         end.push_async_callback(informers.stop)
         turns = Turns() if parts.scheduler is not None else None
-        constructors = all_controllers(turns, parts.features)
+        if parts.queues is not None:
+            source = parts.queues
+            waiting = QueuedWork(lambda: source.current.intake)
+            core.admission.plugins.append(waiting)
+            end.callback(core.admission.plugins.remove, waiting)
+        constructors = all_controllers(turns, parts.features, parts.queues)
         controllers = await start_controllers(client, informers, constructors)
         end.push_async_callback(controllers.stop)
         if parts.scheduler is not None:

@@ -33,12 +33,20 @@ CUSTOM_ACTORS: Final[Mapping[str, Acting]] = {
     ),
     "topologies.kai.scheduler": by(Part.SCHEDULER, effect="pod groups name its levels"),
     "computedomains.resource.nvidia.com": by(Part.NODES, effect="its claim template is made, and its status says when it is ready"),
+    "resourceflavors.kueue.x-k8s.io": by(Part.CONTROLLERS, effect="its labels and tolerations are added to what is admitted with it"),
+    "clusterqueues.kueue.x-k8s.io": by(Part.CONTROLLERS, effect="workloads get its quota, in its order; its status is kept"),
+    "cohorts.kueue.x-k8s.io": by(Part.CONTROLLERS, effect="queues below it borrow from each other"),
+    "localqueues.kueue.x-k8s.io": by(Part.CONTROLLERS, effect="what names it waits for quota; its status is kept"),
+    "workloads.kueue.x-k8s.io": by(Part.CONTROLLERS, effect="it waits for quota, and what it is for is started, stopped and restored"),
+    "workloadpriorityclasses.kueue.x-k8s.io": by(Part.CONTROLLERS, effect="how important workloads are in queues"),
+    "admissionchecks.kueue.x-k8s.io": by(Part.CONTROLLERS, effect="workloads wait until its own controller says that they may start"),
+    "topologies.kueue.x-k8s.io": by(Part.SCHEDULER, effect="pod groups name its levels"),
 }  # fmt: skip
 """Custom kinds about which something is known."""
 
 CUSTOM_GROUPS: Final[Mapping[str, Acting]] = {
     "kueue.x-k8s.io": nothing_acts(
-        "Drayman does not act on it: unless Kueue runs beside, no workload is queued or admitted by it"
+        "Drayman does not act on it: unless Kueue runs beside, nothing is asked for and no workload is sent elsewhere"
     ),
     "scheduling.run.ai": nothing_acts(
         "Drayman does not act on it: unless KAI Scheduler runs beside, nothing is scheduled by it",

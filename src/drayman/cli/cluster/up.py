@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from drayman.apiserver.instance.folder import Folder, FolderError, Record
+from drayman.cli import files
 from drayman.cli.cluster.live import is_wanted, show
 from drayman.cli.completing import profile_names
 from drayman.cli.errors import UserError, reason
@@ -30,6 +31,7 @@ from drayman.questions.which_cluster import folder_of
 if TYPE_CHECKING:
     from drayman.apiserver.instance import Instance, Options
     from drayman.apiserver.instance.control_plane import ControlPlane
+    from drayman.controllers.quota.controller import ConfigurationSource
 
 _PATIENCE_S: Final = 60.0
 """How long a background process may make no progress while starting."""
@@ -126,6 +128,12 @@ def _switched_on(_context: click.Context, _option: click.Parameter, text: str) -
     " all run at the same time get a PodGroup, so that they start together.",
 )
 @click.option("--no-controllers", is_flag=True, help="Serve the API alone.")
+@click.option(
+    "--queue-config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Kueue's Configuration: what waits in queues, how quota is counted and shared. Read again when the file changes.",
+)
+@click.option("--no-queues", is_flag=True, help="Leave Kueue's queues to Kueue itself.")
 @click.option("--no-scheduler", is_flag=True, help="Leave scheduling to another process.")
 @prices_option
 @waiting_options
@@ -145,6 +153,8 @@ def up(
     device_guard: bool | None,
     gates: frozenset[str],
     no_controllers: bool,
+    queue_config: Path | None,
+    no_queues: bool,
     no_scheduler: bool,
     profiles: tuple[str, ...],
     prices: str | None,
@@ -162,7 +172,14 @@ def up(
             "--ephemeral keeps nothing, so it cannot be combined with --data-dir"
         )
     if no_controllers:
-        _refuse_for_the_api_alone({"--profile": profiles, "--feature-gates": gates})
+        given = () if queue_config is None else (str(queue_config),)
+        _refuse_for_the_api_alone(
+            {"--profile": profiles, "--feature-gates": gates, "--queue-config": given}
+        )
+    if no_queues and queue_config is not None:
+        raise click.UsageError("--no-queues leaves no use for --queue-config")
+    # Before anything is started: a file that makes no sense is refused at once.
+    queues = None if no_queues or no_controllers else _queues(queue_config)
     if detach:
         _detach(folder_of(data_dir), ephemeral)
         return
@@ -184,7 +201,7 @@ def up(
         parts = None
         if not no_controllers:
             parts = _control_plane(
-                no_scheduler, profiles, prices, binding_timeout, pod_max_backoff, gates
+                no_scheduler, profiles, prices, binding_timeout, pod_max_backoff, gates, queues
             )
         target = kubeconfig_path.absolute() if kubeconfig_path is not None else None
         options = Options(
@@ -223,6 +240,7 @@ def _control_plane(
     binding_timeout: float,
     pod_max_backoff: float,
     gates: frozenset[str],
+    queues: ConfigurationSource | None,
 ) -> ControlPlane:
     from drayman.apiserver.instance.control_plane import ControlPlane
     from drayman.controllers.features import ControllerFeatures
@@ -240,7 +258,24 @@ def _control_plane(
             longest_backoff_s=pod_max_backoff,
             prices=load_prices(prices),
         )
-    return ControlPlane(scheduler, hardware, ControllerFeatures.from_gates(gates))
+    features = ControllerFeatures.from_gates(gates)
+    return ControlPlane(scheduler, hardware, features, queues)
+
+
+def _queues(path: Path | None) -> ConfigurationSource:
+    """Raises UserError where the file makes no sense."""
+    from drayman.controllers.quota.configuration import (
+        ConfigurationFileError,
+        read_configuration,
+    )
+    from drayman.controllers.quota.controller import ConfigurationSource
+
+    if path is None:
+        return ConfigurationSource()
+    try:
+        return ConfigurationSource(read_configuration(str(path), files.read(str(path))), path)
+    except ConfigurationFileError as error:
+        raise UserError(str(error)) from error
 
 
 def _refuse_running(folder: Folder) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from drayman.api import codec
 from drayman.api.errors import ApiError, DecodeError
 from drayman.api.formats import SUBDOMAIN_LENGTH, byte_length
@@ -54,17 +56,36 @@ class _Configuration(ApiStruct):
     resources: _Resources = _Resources()
 
 
-def read_mappings(configuration: Json, gates: Gates | None = None) -> DeviceClassMappings:
-    """The mappings in Kueue's Configuration, given as decoded JSON. Raises MappingsError, also for values of the wrong type."""
+def read_mappings(
+    configuration: Json, gates: Gates | None = None, *, strict: bool = False
+) -> DeviceClassMappings:
+    """The mappings in Kueue's Configuration, given as decoded JSON. Raises MappingsError, also for values of the wrong type.
+
+    Sources whose feature gate is off do not count, so that their devices are counted. With `strict` they are an error, as they are
+    when Kueue starts.
+    """
+    gates = gates or Gates()
     try:
         found = codec.convert(_Configuration, configuration or {})
     except DecodeError as error:
         raise MappingsError([invalid(error.path, None, error.message)]) from error
     entries = found.resources.device_class_mappings
-    errors = list(validate_mappings(entries, gates or Gates()))
+    errors = list(validate_mappings(entries, gates if strict else Gates()))
     if errors:
         raise MappingsError(errors)
-    return DeviceClassMappings(entries)
+    return DeviceClassMappings(_with_gates(entry, gates) for entry in entries)
+
+
+def _with_gates(entry: DeviceClassMapping, gates: Gates) -> DeviceClassMapping:
+    if not entry.sources or (gates.counters and gates.capacity):
+        return entry
+    kept = tuple(
+        source
+        for source in entry.sources
+        if (source.counter is not None and gates.counters)
+        or (source.capacity is not None and gates.capacity)
+    )
+    return replace(entry, sources=kept)
 
 
 def validate_mappings(entries: Sequence[DeviceClassMapping], gates: Gates) -> Errors:

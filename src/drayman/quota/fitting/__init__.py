@@ -1,17 +1,22 @@
 """No gap between admission and placement: room for all pods of a workload is found, and kept, before it is admitted.
 
 Quota counts amounts. Whether the pods of a workload find nodes and devices is decided by the search that places them, on a state of the
-cluster in which everything that is admitted and not bound yet counts as taken. How a control loop uses it, with one `ClusterState` that
-follows the cluster, one `RoomBook` and one `Fitter`:
+cluster in which everything that is admitted and not bound yet counts as taken. A control loop that admits has one `ClusterState` that
+follows the cluster, and one `Rooms` on it (`rooms`):
 
-1. When quota fits: `expected_pods` makes the pods that the workload will have, from its pod sets as they will be started, with the
-   domains of its topology assignment. `Fitter.fit` finds room for them. `Unfit` means: not admitted now, for the reason it gives; it is to
-   be tried again when the state changes. Otherwise `RoomBook.keep`, and the workload is admitted. `record_of` is what to write down
-   with the admission, so that after a restart `restored` and `RoomBook.keep` put it back in place.
-2. When pods appear: `RoomBook.hand_over` chooses a place for each. The loop says so in a condition of the pod (`KeptRoom`, renewed while it
-   waits), and the scheduler keeps it as room that it has promised itself. Until then the room counts in the book only.
-3. When a pod is bound: `RoomBook.fulfil`. When a pod is deleted and will be replaced: `RoomBook.vacate`.
-4. When the workload ends or is evicted: `RoomBook.release`. The state is then as if nothing had been kept.
-5. When nodes, slices, classes or taints change: `Fitter.review` for each reservation. `Intact`: nothing to do. `Moved`: `RoomBook.replace`,
-   and the conditions of pods that wait are written again. `Unfit`: the workload is evicted with that reason and requeued.
+1. When quota fits: `Rooms.admit`. `Unfit` means: not admitted now, for the reason it gives; to be tried again when the state changes.
+   Otherwise it returns a text, which is to be written into the annotation `drayman.dev/room` of the Workload together with its admission,
+   or before it. If that fails: `Rooms.forget`.
+2. Every Workload that the server shows goes to `Rooms.follow` (`forget` when it is deleted), every pod to `Rooms.see` (`lose` when it is
+   deleted): room that is kept follows from what is written down, also after a restart, and ends with the admission.
+3. When nodes, slices, classes or taints change: `Rooms.fitter.review` for each reservation of `Rooms.book`, or for those `on` the nodes
+   that changed. `Intact`: nothing to do. `Moved`: `book.replace`, and the new record (`record_of`) is written. `Unfit`: the workload is
+   evicted with that reason and requeued.
+
+Step 1 belongs between the decision of a cycle and its effect: a workload that has quota and no room is to be refused like one without quota
+(`Waiting.refuse(entry, Again.ALONE)`, so that others of its queue are tried), before its quota is counted, and woken when the state of the
+cluster calls its `wake`. Whom to drive out for room can be tried with `Rooms.fits_without`.
+
+The scheduler does step 2 on its own state (`scheduler/admitted_room.py`), so that nobody else gets the room. The other modules: `expecting`
+makes the pods that a workload will have, `fitter` finds places for them, `reservation` is the result as data, `book` counts it in a state.
 """

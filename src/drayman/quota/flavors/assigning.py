@@ -133,7 +133,7 @@ class Assigner:
         for members in groups.values():
             requests = []
             for index in members:
-                asked = times(demands[index].per_pod, sizes[index])
+                asked = plus(times(demands[index].per_pod, sizes[index]), demands[index].once)
                 if counts_pods:
                     asked[PODS] = sizes[index]
                 requests.append(asked)
@@ -209,15 +209,25 @@ class Assigner:
         refusal: Refusal | None = None
         for resource, amount in asked.items():
             what = FlavorResource(flavor, resource)
-            serving, problem = self._serving(what, amount + self._usage.get(what, 0))
+            total = amount + self._usage.get(what, 0)
+            if worst.rank is Rank.NO_FIT:
+                problem = self._excess(what, total)
+            else:
+                serving, problem = self._serving(what, total)
+                if is_better(worst, serving, fungibility):
+                    worst = serving
+                choices[resource] = Choice(flavor, serving.rank, serving.borrowing)
             if problem is not None:
                 refusal = _more_severe(refusal, problem)
-            if is_better(worst, serving, fungibility) or serving.rank is Rank.NO_FIT:
-                worst = serving
-            if serving.rank is Rank.NO_FIT:
-                return UNSERVED, {}, refusal
-            choices[resource] = Choice(flavor, serving.rank, serving.borrowing)
-        return worst, choices, refusal
+        return worst, {} if worst.rank is Rank.NO_FIT else choices, refusal
+
+    def _excess(self, what: FlavorResource, amount: int) -> Refusal | None:
+        """Why there could never be enough."""
+        if amount <= self._place.potential.get(what, 0):
+            return None
+        where = f"{what.resource} in flavor {what.flavor}"
+        text = f"insufficient quota for {where}, request > maximum capacity"
+        return Refusal(EXCEEDS_MAX_QUOTA, text)
 
     def _mismatch(self, unit: _Unit, flavor: str) -> Refusal | None:
         spec = self._rules.flavors.get(flavor)
@@ -237,9 +247,9 @@ class Assigner:
     def _serving(self, what: FlavorResource, amount: int) -> tuple[Serving, Refusal | None]:
         """How one flavor and resource would serve, with what earlier pod sets of the workload would use."""
         place = self._place
-        if amount > place.potential.get(what, 0):
-            text = f"insufficient quota for {what.resource} in flavor {what.flavor}, request > maximum capacity"
-            return UNSERVED, Refusal(EXCEEDS_MAX_QUOTA, text)
+        excess = self._excess(what, amount)
+        if excess is not None:
+            return UNSERVED, excess
         borrowing, smaller = place.lowest_that_fits(what, amount)
         available = max(0, place.available(what))
         if amount <= available:

@@ -11,6 +11,7 @@ from drayman.quota.flavors.ranks import Rank, Serving
 from drayman.quota.preemption.classical import classical_targets
 from drayman.quota.preemption.contest import Contest, Target, held_by
 from drayman.quota.preemption.fair import fair_targets
+from drayman.quota.preemption.quarrels import Quarrels
 from drayman.quota.settings import FairSharingSettings
 from drayman.quota.tree.ledger import Ledger, Usage
 
@@ -27,6 +28,7 @@ class Preemptor:
         self._queues = queues
         self._ledger = ledger
         self._sharing = sharing
+        self.quarrels = Quarrels()
         self.gone: Container[str] = frozenset()
         """Workloads that others have driven out in this cycle: no candidates any more."""
 
@@ -40,7 +42,15 @@ class Preemptor:
     ) -> list[Target]:
         """Whom to drive out so that a workload gets what it wants; nobody if that cannot be."""
         contest = Contest(
-            entry, queue, contested, wanted, self._queues, self._ledger, finds_places, self.gone
+            entry,
+            queue,
+            contested,
+            wanted,
+            self._queues,
+            self._ledger,
+            finds_places,
+            self.gone,
+            self.quarrels,
         )
         if self._sharing is not None:
             return fair_targets(contest, self._sharing.strategies)

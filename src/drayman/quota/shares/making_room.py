@@ -52,7 +52,7 @@ class RoomMaker:
     ledger: Ledger
     order: Order
     most_moved: int | None = None
-    """How many pods may be taken away at most."""
+    """How many pods may be taken away at most, where all of them have to find another place."""
 
     def clear(
         self, group: str, ahead: str | None, victims: Collection[str], judgement: Judgement
@@ -101,23 +101,31 @@ class _Search:
         """Which further units to take away. Room that is free without taking any is given out when the cycle begins."""
         if units:
             yield ()
-        ledger = self.maker.ledger
         taken = [worker for unit in units for worker in unit]
         potential: list[Workers] = []
-        for unit in self.maker.order.victims(self.victims, taken):
+        by_priority = self.maker.most_moved is None
+        for unit in self.maker.order.victims(self.victims, taken, by_priority=by_priority):
             potential.append(unit)
             is_limited = False
-            for node in dict.fromkeys(ledger.node_of(each.name) for each in unit):
-                here = tuple(
-                    unit for unit in potential if any(ledger.node_of(w.name) == node for w in unit)
-                )
+            for here in self._by_node(unit, potential):
                 yield here
                 whole = self._with_the_rest(here, potential)
                 if len(whole) > len(here):
                     yield whole
+                if len(here) > 1:
+                    yield (unit,)  # those before it may not be needed, and not find back
                 is_limited |= not self._is_allowed(workers, (*units, *here))
             if is_limited and len(potential) > 1:
                 yield tuple(potential)
+
+    def _by_node(self, latest: Workers, potential: Sequence[Workers]) -> list[tuple[Workers, ...]]:
+        """The units on each node of the latest one, the fewest pods first."""
+        ledger = self.maker.ledger
+        found = []
+        for node in dict.fromkeys(ledger.node_of(each.name) for each in latest):
+            here = (u for u in potential if any(ledger.node_of(w.name) == node for w in u))
+            found.append(tuple(here))
+        return sorted(found, key=lambda units: sum(map(len, units)))
 
     def _with_the_rest(
         self, units: Sequence[Workers], potential: Sequence[Workers]

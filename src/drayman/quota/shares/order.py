@@ -2,7 +2,8 @@
 
 At each level of the tree the queue comes first that stays within its quota with the group at hand; then the one of higher priority; then
 the one that uses less of its share with that group; then the smaller share, and the older queue. A queue stands in line with its first
-group, even where that group can never start. Victims are taken in the opposite order, by what queues use without those already taken.
+group, even where that group can never start. Victims are taken in the opposite order: from the queue that is still the fullest when its
+next victim is gone, and those before it.
 
 Within a queue, groups come by priority, then those that lack members before those that have enough, then by age.
 """
@@ -59,8 +60,13 @@ class Order:
         stated = self._ledger.groups[group]
         return (-stated.priority, self._ledger.strength(group), stated.created, group)
 
-    def victims(self, groups: Collection[str], taken: Collection[Worker]) -> Iterator[Workers]:
-        """Who gives way, unit by unit, until nobody is left. `taken` are those that have given way already."""
+    def victims(
+        self, groups: Collection[str], taken: Collection[Worker], *, by_priority: bool = True
+    ) -> Iterator[Workers]:
+        """Who gives way, unit by unit, until nobody is left. `taken` are those that have given way already.
+
+        Where nobody loses anything, priority does not count.
+        """
         ledger = self._ledger
         gone = {each.name for each in taken}
         left = {name: [w for w in ledger.running(name) if w.name not in gone] for name in groups}
@@ -71,13 +77,15 @@ class Order:
         def rank(group: str) -> tuple[int, Strength, float, str]:
             stated = ledger.groups[group]
             strength = strength_of(stated, left[group])
-            return (stated.priority, Strength(2 - strength), -stated.created, group)
+            priority = stated.priority if by_priority else 0
+            return (priority, Strength(2 - strength), -stated.created, group)
 
-        def key(queue: Queue, _: str) -> _QueueKey:
+        def key(queue: Queue, group: str) -> _QueueKey:
             now = used[queue.name]
             return (
                 -self._is_beyond(queue, now),
                 queue.priority,
+                -self._fullness(queue, now - amount(left[group])),
                 -self._fullness(queue, now),
                 -self._shares[queue.name],
                 -Fraction(queue.created),

@@ -30,6 +30,7 @@ from drayman.placement.fit.requests import PODS, requests_of
 from drayman.placement.topologies import levels_of
 from drayman.quota.amounts import Amounts, plus
 from drayman.quota.demands import Domain, NotPlaced, Placement, TopologyDemand
+from drayman.quota.topology.counting import Limits
 from drayman.quota.topology.flavor import FlavorTopology
 from drayman.quota.topology.usage import DomainUsage
 
@@ -46,6 +47,8 @@ class PlacedUnit(Struct, frozen=True):
     flavor: str
     demands: tuple[TopologyDemand, ...]
     """A single one, or those of a group."""
+    limits: Limits | None = None
+    """What devices allow of these pods on each node (`devices.DeviceCounter`). Not considered if others are taken not to be there."""
 
 
 class ClusterTopologies:
@@ -221,7 +224,8 @@ class ClusterTopologies:
                     return NotPlaced(f"the topology of flavor {unit.flavor} does not exist")
                 levels = flavor.capacity.assigned_levels
                 used = own.setdefault(levels, {}) if as_if_empty else self.used(levels)
-                result = flavor.place(unit.demands, used)
+                limits = None if as_if_empty else unit.limits
+                result = flavor.place(unit.demands, used, limits)
                 if isinstance(result, NotPlaced):
                     return result
                 found.update(result)

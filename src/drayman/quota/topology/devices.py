@@ -13,11 +13,46 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 
+from msgspec.structs import replace
+
+from drayman.allocator import Policy
+from drayman.api.core import Pod
+from drayman.placement.decision.deciding import Decider
 from drayman.placement.demand import Demand
 from drayman.placement.domains.copies import Copies, CopiesWanted, CopyCounts
 from drayman.placement.joint.seating import Seating
 from drayman.placement.state import ClusterState
-from drayman.quota.topology.counting import NO_LEADER
+from drayman.quota.topology.counting import NO_LEADER, Limits
+
+
+class DeviceCounter:
+    """Counts in one state. What it knows of nodes is kept between questions."""
+
+    def __init__(self, state: ClusterState, policy: Policy = Policy.BEST) -> None:
+        self._state = state
+        self._policy = policy
+        self._decider = Decider(state, policy=policy)
+        self._counts = CopyCounts(state)
+
+    def limits(
+        self, worker: Pod, count: int, now: float, leader: Pod | None = None
+    ) -> Limits | None:
+        """What devices allow of so many pods like this one; None if neither it nor the leader asks for any. Raises ClaimsNotReadyError.
+
+        The pods need not exist: their claims are drafted from the templates that the state knows.
+        """
+        round_ = self._decider.round(now)
+        first = round_.demand(worker)
+        if leader is None:
+            if not first.asks_for_devices:
+                return None
+            return DeviceLimits(self._counts, first, count)
+        leads = round_.demand(leader)
+        if not (first.asks_for_devices or leads.asks_for_devices):
+            return None
+        others = tuple(round_.demand(_copy(worker, number)) for number in range(1, count))
+        seating = Seating(round_, self._policy)
+        return LedDeviceLimits(self._state, seating, self._counts, (first, *others), leads)
 
 
 class DeviceLimits:
@@ -69,3 +104,10 @@ class LedDeviceLimits:
                 known = self._seating.most(node, [self._leader], self._workers)
             self._beside[likeness] = known
         return known
+
+
+def _copy(pod: Pod, number: int) -> Pod:
+    """Another pod like it, with claims of its own."""
+    metadata = pod.metadata
+    other = replace(metadata, name=f"{metadata.name}-{number}", uid=f"{metadata.uid} {number}")
+    return replace(pod, metadata=other)

@@ -12,6 +12,7 @@ from msgspec import Struct
 from drayman.inventory.undo import UndoLog
 from drayman.quota.amounts import Amounts, FlavorResource
 from drayman.quota.demands import Placement
+from drayman.quota.topology.cluster import ClusterTopologies
 from drayman.quota.tree.nodes import FlavorAmounts, Node
 
 
@@ -26,16 +27,22 @@ class Usage(Struct, frozen=True):
 class Ledger:
     """Adds and removes usage. Trees may come and go; what is used is written into their nodes."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, balances_places: bool = False) -> None:
+        """`balances_places`: whether pods are spread evenly over the domains of a topology."""
         self._log = UndoLog()
+        self.topologies = ClusterTopologies(self._log, is_balanced=balances_places)
 
     def add(self, queue: Node, usage: Usage) -> None:
         for what, amount in usage.quota.items():
             self._add(queue, what, amount)
+        if usage.places:
+            self.topologies.add(usage.places)
 
     def remove(self, queue: Node, usage: Usage) -> None:
         for what, amount in usage.quota.items():
             self._remove(queue, what, amount)
+        if usage.places:
+            self.topologies.remove(usage.places)
 
     def trial(self) -> AbstractContextManager[None]:
         """Take back at the end whatever is done inside."""

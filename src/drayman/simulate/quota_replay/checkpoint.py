@@ -21,6 +21,7 @@ from drayman.quota.amounts import FlavorResource, quantity_of
 from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.reasons import READY
 from drayman.quota.state import QuotaState
+from drayman.quota.topology.assignments import placement_of
 from drayman.quota.tree.fairness import share_of
 from drayman.simulate.quota_replay.objects import Objects
 from drayman.workloads.queued import life
@@ -74,12 +75,19 @@ def _conditions(status: WorkloadStatus) -> dict[str, list[str]]:
 
 
 def _pod_set(assigned: PodSetAssignment) -> dict[str, Any]:
-    return {
+    shown: dict[str, Any] = {
         "name": assigned.name,
         "count": assigned.count,
         "flavors": dict(assigned.flavors),
         "usage": {name: str(quantity) for name, quantity in assigned.resource_usage.items()},
     }
+    if assigned.topology_assignment is not None:
+        placement = placement_of(assigned.topology_assignment)
+        shown["topology"] = {
+            "levels": list(placement.levels),
+            "domains": [[list(domain), pods] for domain, pods in placement.domains],
+        }
+    return shown
 
 
 def _queue(state: QuotaState, queue: ClusterQueueState) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from drayman.quota.reasons import (
 from drayman.quota.settings import settings_of
 from drayman.quota.state import QuotaState
 from drayman.simulate.quota_replay.checkpoint import checkpoint_of
+from drayman.simulate.quota_replay.devices import ScenarioDevices
 from drayman.simulate.quota_replay.objects import Objects
 from drayman.simulate.quota_replay.scenario import Scenario, Step
 from drayman.workloads.queued import life
@@ -62,8 +63,9 @@ class Run:
     """A scenario on its way."""
 
     def __init__(self, scenario: Scenario) -> None:
-        self.state = QuotaState(settings_of(scenario.config))
-        self.objects = Objects(self.state)
+        devices = ScenarioDevices(scenario)
+        self.state = QuotaState(settings_of(scenario.config), devices.pricing)
+        self.objects = Objects(self.state, devices)
         self.checkpoints: list[Checkpoint] = []
         self._events: list[dict[str, Any]] = []
         self._cycle = 0
@@ -88,6 +90,7 @@ class Run:
 
     def _settle(self, label: str) -> None:
         self._cycle = 1
+        self.objects.price_again(self._now)
         quiet, most = 0, len(tuple(self.objects.workloads())) + _SPARE_CYCLES
         unsettled = False
         for _ in range(_MOST_CYCLES):

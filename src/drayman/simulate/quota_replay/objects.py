@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from drayman.api import codec
-from drayman.api.core import Namespace
+from drayman.api.core import Namespace, Node
+from drayman.api.custom_groups import KueueTopology
 from drayman.api.kueue import ClusterQueue, Cohort, LocalQueue, ResourceFlavor
 from drayman.api.kueue_workload import Workload
 from drayman.api.limit_ranges import LimitRange
 from drayman.api.struct import Json
 from drayman.quota.state import QuotaState
+from drayman.simulate.quota_replay.devices import ScenarioDevices
 from drayman.simulate.quota_replay.scenario import Object, Target
 
 Key = tuple[str, str, str]
@@ -20,6 +22,8 @@ Key = tuple[str, str, str]
 _ORDER: Final = (
     "Namespace",
     "LimitRange",
+    "Topology",
+    "Node",
     "ResourceFlavor",
     "Cohort",
     "ClusterQueue",
@@ -32,8 +36,9 @@ _ORDER: Final = (
 class Objects:
     """All objects. The engine follows them."""
 
-    def __init__(self, state: QuotaState) -> None:
+    def __init__(self, state: QuotaState, devices: ScenarioDevices) -> None:
         self._state = state
+        self._devices = devices
         self._objects: dict[Key, Object] = {}
         default = {"kubernetes.io/metadata.name": "default"}
         self.create(
@@ -57,8 +62,18 @@ class Objects:
 
     def delete(self, target: Target, now: float) -> None:
         key = (target.kind, target.namespace, target.name)
-        del self._objects[key]
-        _REMOVING.get(target.kind, _ignore)(self._state, target.namespace, target.name, now)
+        value = self._objects.pop(key)
+        if self._devices.knows(target.kind):
+            self._devices.remove(value)
+        else:
+            _REMOVING.get(target.kind, _ignore)(self._state, target.namespace, target.name, now)
+
+    def price_again(self, now: float) -> None:
+        """Have all be priced again that have no quota yet: the devices may be others."""
+        for key, entry in tuple(self._state.entries.items()):
+            if entry.holding is None:
+                namespace, _, name = key.partition("/")
+                self._tell(("Workload", namespace, name), now)
 
     def workloads(self) -> Iterator[tuple[str, Workload]]:
         """All workloads, by key."""
@@ -81,7 +96,10 @@ class Objects:
         return True
 
     def _tell(self, key: Key, now: float) -> None:
-        _SETTING.get(key[0], _pass)(self._state, self._objects[key], now)
+        if self._devices.knows(key[0]):
+            self._devices.set(self._objects[key])
+        else:
+            _SETTING.get(key[0], _pass)(self._state, self._objects[key], now)
 
 
 def key_of(value: Object) -> Key:
@@ -120,6 +138,8 @@ _SETTING: Final[dict[str, Callable[[QuotaState, Object, float], None]]] = {
     "ResourceFlavor": lambda state, value, now: state.set_flavor(
         codec.convert(ResourceFlavor, value)
     ),
+    "Topology": lambda state, value, now: state.set_topology(codec.convert(KueueTopology, value)),
+    "Node": lambda state, value, now: state.set_node(codec.convert(Node, value)),
     "Cohort": lambda state, value, now: state.set_cohort(codec.convert(Cohort, value)),
     "ClusterQueue": lambda state, value, now: state.set_cluster_queue(
         codec.convert(ClusterQueue, value), now
@@ -133,6 +153,8 @@ _REMOVING: Final[dict[str, Callable[[QuotaState, str, str, float], None]]] = {
     "Namespace": lambda state, namespace, name, now: state.remove_namespace(name),
     "LimitRange": lambda state, namespace, name, now: state.remove_limit_range(namespace, name),
     "ResourceFlavor": lambda state, namespace, name, now: state.remove_flavor(name),
+    "Topology": lambda state, namespace, name, now: state.remove_topology(name),
+    "Node": lambda state, namespace, name, now: state.remove_node(name),
     "Cohort": lambda state, namespace, name, now: state.remove_cohort(name),
     "ClusterQueue": lambda state, namespace, name, now: state.remove_cluster_queue(name),
     "LocalQueue": lambda state, namespace, name, now: state.remove_local_queue(

@@ -31,9 +31,10 @@ from drayman.api.kueue_workload import (
 )
 from drayman.api.times import timestamp_at
 from drayman.workloads.queued.conditions import (
+    BY_CLUSTER_QUEUE,
+    BY_LOCAL_QUEUE,
     BY_NODE,
     BY_PREEMPTION,
-    BY_TIMEOUT,
     DEACTIVATED,
     WAIT_FOR_RECOVERY,
     WAIT_FOR_START,
@@ -52,6 +53,14 @@ NO_RESERVATION: Final = "NoReservation"
 _ALL_READY: Final = "All pods reached readiness and the workload is running"
 _NOT_READY: Final = "Not all pods are ready or succeeded"
 _LOST: Final = "At least one pod has failed or is not ready any more"
+_OVER: Final = {
+    BY_CLUSTER_QUEUE: (
+        "ClusterQueueRestarted",
+        "The ClusterQueue was restarted after being stopped",
+    ),
+    BY_LOCAL_QUEUE: ("LocalQueueRestarted", "The LocalQueue was restarted after being stopped"),
+}
+"""How it is said that the reason of an eviction is over, where it was not a matter of time."""
 _AGAIN_AT_ONCE: Final = frozenset({BY_PREEMPTION, BY_NODE})
 """After these, a Workload is queued again as soon as it has stopped; after others, when what they are about is over."""
 
@@ -98,6 +107,7 @@ def reserved(
     status: WorkloadStatus, admission: Admission, now: float, generation: int = 0
 ) -> WorkloadStatus:
     """It was given quota. What an earlier eviction left is history from now on."""
+    status = back_in_queue(status, now, generation)
     message = f"Quota reserved in ClusterQueue {admission.cluster_queue}"
     status = setting(status, QUOTA_RESERVED, True, "QuotaReserved", message, now, generation)
     for type_ in (EVICTED, PREEMPTED):
@@ -267,6 +277,17 @@ def requeued(
     return setting(status, REQUEUED, value, reason, message, now, generation)
 
 
+def back_in_queue(status: WorkloadStatus, now: float, generation: int = 0) -> WorkloadStatus:
+    """In its queue again, if it was not: what it was evicted for is over."""
+    why = waits_to_be_requeued(status)
+    if not why:
+        return status
+    reason, message = _OVER.get(why, (BACKOFF_FINISHED, "The workload backoff was finished"))
+    status = requeued(status, True, reason, message, now, generation)
+    count = (status.requeue_state or RequeueState()).count
+    return replace(status, requeue_state=None if count is None else RequeueState(count=count))
+
+
 def waits_to_be_requeued(status: WorkloadStatus) -> str:
     """Why an evicted Workload is not in its queue again; empty if it is."""
     found = status.condition(REQUEUED)
@@ -349,10 +370,6 @@ def running_seconds(status: WorkloadStatus, now: float) -> float:
 def is_stopped_by_queue(status: WorkloadStatus) -> bool:
     """Whether it waits because a queue was stopped."""
     return waits_to_be_requeued(status).endswith("QueueStopped")
-
-
-def is_timed_out(status: WorkloadStatus) -> bool:
-    return waits_to_be_requeued(status) == BY_TIMEOUT
 
 
 def is_deactivated(status: WorkloadStatus) -> bool:

@@ -1,0 +1,265 @@
+"""Drives the engine of quota: tells it of objects, has it decide, and writes what it decides.
+
+Changes gather and are taken in at once, then cycles follow each other until nothing new comes of them. What a cycle gives away counts from
+then on; if it cannot be written, it is taken back. A Workload that was refused says so in its status, once for each reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from drayman.api.core import Namespace
+from drayman.api.errors import ApiError
+from drayman.api.kueue import ClusterQueue, Cohort, LocalQueue, ResourceFlavor
+from drayman.api.kueue_workload import Workload
+from drayman.api.limit_ranges import LimitRange
+from drayman.cluster.breaks import Breaks
+from drayman.cluster.informer import Notice
+from drayman.cluster.resources import Resource, StructCodec, typed
+from drayman.controllers.quota.configuration import QueueConfiguration
+from drayman.controllers.quota.devices import DELETED, Devices
+from drayman.controllers.quota.loop import Key
+from drayman.controllers.quota.shared import Shared
+from drayman.controllers.quota.verdicts import Outcome, Verdicts
+from drayman.quota.decisions import Decision, Refused
+from drayman.quota.state import QuotaState
+from drayman.workloads.queued import life
+
+_log: Final = logging.getLogger(__name__)
+_PAUSE_S: Final = 1.0
+"""After which decisions that could not be written are made again."""
+
+_FOLLOWED: Final[Mapping[type, Resource[Any]]] = {
+    ResourceFlavor: typed(ResourceFlavor),
+    Cohort: typed(Cohort),
+    ClusterQueue: typed(ClusterQueue),
+    LocalQueue: typed(LocalQueue),
+    Namespace: typed(Namespace),
+    # Only read here, so it is not in the catalog.
+    LimitRange: Resource(
+        "", "v1", "limitranges", "LimitRange", True, StructCodec(LimitRange), complete=False
+    ),
+}
+"""What queues depend on, in the order in which a new engine is told of it."""
+
+_SOON_S: Final = 0.01
+"""After which the cache should show what somebody else has written."""
+
+Listener = Callable[[Key], None]
+
+
+class Admitting:
+    """The engine, and what keeps it up to date."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self.devices = Devices(shared.informers, self._price_again)
+        self._changed: dict[Key, None] = {}
+        """Workloads to be looked at, in the order of their changes."""
+        self._event = asyncio.Event()
+        self._breaks = Breaks()
+        self._listeners: list[Listener] = []
+        self._queue_listeners: list[Callable[[], None]] = []
+        self._count_listeners: list[Callable[[], None]] = []
+        self._touched: set[Key] = set()
+        self._caches: dict[type, Any] = {}
+        self.state = self._new_state()
+        self.verdicts = Verdicts(shared, self)
+        self._is_new = True
+        for type_, resource in _FOLLOWED.items():
+            informer = shared.informers.informer(resource)
+            self._caches[type_] = informer.cache
+            informer.add_handler(self._handler(type_))
+        shared.book.listen(self._workload_changed)
+
+    def listen(self, listener: Listener) -> None:
+        """Be told of each Workload after the engine was told of it."""
+        self._listeners.append(listener)
+
+    def listen_to_queues(self, listener: Callable[[], None]) -> None:
+        """Be told when queues, or what they are made of, have changed."""
+        self._queue_listeners.append(listener)
+
+    def listen_to_counts(self, listener: Callable[[], None]) -> None:
+        """Be told when the numbers of queues may have changed: see `take_touched`."""
+        self._count_listeners.append(listener)
+
+    def take_touched(self) -> set[Key]:
+        """The queues whose numbers may have changed since the last call. Cluster queues have no namespace."""
+        touched, self._touched = self._touched, set()
+        return touched
+
+    def look_at(self, keys: Iterable[Key]) -> None:
+        """Have Workloads be looked at again."""
+        for key in keys:
+            self._changed[key] = None
+        self._event.set()
+
+    def configure(self, configuration: QueueConfiguration) -> None:
+        """Decide by other settings from now on. Whoever holds quota keeps it."""
+        self.devices.set_mappings(configuration.mappings)
+        self._is_new = True
+        self._event.set()
+
+    # Following.
+
+    def _new_state(self) -> QuotaState:
+        return QuotaState(self._shared.configuration.quota, self.devices)
+
+    def _handler(self, type_: type) -> Callable[[Notice[Any]], None]:
+        def handle(notice: Notice[Any]) -> None:
+            old, new, gone = notice.old, notice.object, notice.type == DELETED
+            if self._is_new or (old is not None and not gone and not _is_otherwise(old, new)):
+                return
+            self._take(type_, new, gone=gone)
+            self._queues_changed()
+            self._event.set()
+
+        return handle
+
+    def _queues_changed(self) -> None:
+        self._touched.update(self._caches[ClusterQueue].names())
+        self._touched.update(self._caches[LocalQueue].names())
+        for listener in (*self._queue_listeners, *self._count_listeners):
+            listener()
+
+    def _take(self, type_: type, value: Any, *, gone: bool) -> None:
+        """Tell the engine of an object that queues depend on."""
+        state, now, metadata = self.state, self._shared.clock(), value.metadata
+        try:
+            if type_ is ResourceFlavor:
+                state.remove_flavor(metadata.name) if gone else state.set_flavor(value)
+            elif type_ is Cohort:
+                state.remove_cohort(metadata.name) if gone else state.set_cohort(value)
+            elif type_ is ClusterQueue:
+                state.remove_cluster_queue(metadata.name) if gone else state.set_cluster_queue(
+                    value, now
+                )
+            elif type_ is LocalQueue and gone:
+                state.remove_local_queue(metadata.namespace, metadata.name, now)
+            elif type_ is LocalQueue:
+                state.set_local_queue(value, now)
+            elif type_ is Namespace:
+                state.remove_namespace(metadata.name) if gone else state.set_namespace(value)
+            elif gone:
+                state.remove_limit_range(metadata.namespace, metadata.name)
+            else:
+                state.set_limit_range(value)
+        except ApiError as error:
+            _log.warning("%s %s makes no sense: %s", type_.__name__, metadata.name, error)
+
+    def _workload_changed(self, notice: Notice[Workload]) -> None:
+        metadata = notice.object.metadata
+        self.look_at([(metadata.namespace, metadata.name)])
+
+    def _price_again(self, key: str) -> None:
+        namespace, _, name = key.partition("/")
+        self.look_at([(namespace, name)])
+
+    # Deciding.
+
+    async def run(self) -> None:
+        """Works until cancelled. Informers have to be synced."""
+        self._is_new = True
+        self._event.set()
+        while True:
+            await self._event.wait()
+            self._event.clear()
+            await self._round()
+
+    async def _round(self) -> None:
+        if self._is_new:
+            await self._begin()
+        await self._take_changes()
+        refused: set[Decision] = set()
+        while True:
+            decisions = self.state.cycle(self._shared.clock())
+            fresh = [
+                each for each in decisions if not isinstance(each, Refused) or each not in refused
+            ]
+            refused.update(each for each in decisions if isinstance(each, Refused))
+            if not fresh:
+                break
+            outcome = await self.verdicts.carry_out(fresh)
+            if outcome is not Outcome.WRITTEN:
+                pause = _PAUSE_S if outcome is Outcome.REFUSED else _SOON_S
+                asyncio.get_running_loop().call_later(pause, self._event.set)
+                break
+            await self._breaks.between()
+            await self._take_changes()
+        if self._touched:
+            for listener in self._count_listeners:
+                listener()
+
+    async def _begin(self) -> None:
+        """Tell a new engine of everything."""
+        self.state = self._new_state()
+        self._is_new = False
+        for type_, cache in self._caches.items():
+            for value in cache:
+                self._take(type_, value, gone=False)
+        for known in self._shared.book.all():
+            self._changed[known.key] = None
+        self._queues_changed()
+
+    async def _take_changes(self) -> None:
+        while self._changed:
+            key = next(iter(self._changed))
+            del self._changed[key]
+            self.tell(key)
+            for listener in self._listeners:
+                listener(key)
+            await self._breaks.between()
+
+    def tell(self, key: Key) -> None:
+        """Tell the engine of a Workload as it is known to be."""
+        name = "/".join(key)
+        self._touch(name)
+        self._tell(key, name)
+        self._touch(name)
+
+    def _touch(self, name: str) -> None:
+        """Note the queues that a Workload waits in or holds quota of."""
+        entry = self.state.entries.get(name)
+        if entry is None:
+            return
+        namespace, _, local = entry.facts.queue.partition("/")
+        self._touched.add((namespace, local))
+        holding = entry.holding
+        for queue in (entry.waits_in, "" if holding is None else holding.cluster_queue):
+            if queue:
+                self._touched.add(("", queue))
+
+    def _tell(self, key: Key, name: str) -> None:
+        known = self._shared.book.find(key)
+        if known is None:
+            self.state.remove_workload(name)
+            self.devices.forget(name)
+            return
+        if known.problem or (known.spec.active and life.is_deactivated(known.status)):
+            # One that was made active again waits from when its status says so: what was counted against it is forgotten first.
+            self.state.remove_workload(name)
+            return
+        self.devices.begin()
+        try:
+            self.state.set_workload(known.workload, self._shared.clock())
+        except ApiError as error:
+            self.state.remove_workload(name)
+            _log.warning("Workload %s makes no sense: %s", name, error)
+        self.devices.end(name)
+
+    def forget(self, key: Key) -> None:
+        """What was given to a Workload could not be written."""
+        self.state.forget("/".join(key), self._shared.clock())
+        self._changed[key] = None
+
+
+def _is_otherwise(old: Any, new: Any) -> bool:
+    """Whether more has changed than a status, most of which are our own."""
+    parts = ("spec", "value")
+    return old.metadata.labels != new.metadata.labels or any(
+        getattr(old, part, None) != getattr(new, part, None) for part in parts
+    )

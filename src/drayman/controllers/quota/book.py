@@ -1,0 +1,219 @@
+"""The Workloads of a cluster as this loop knows them, its own writes included.
+
+Everything that decides about a Workload reads it here and writes it here. A write names the version it is based on, so two that decide at
+the same time do not undo each other's work: the second is refused and decides again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from drayman.api import codec
+from drayman.api.core import EventType
+from drayman.api.custom_groups import spec_of
+from drayman.api.errors import DecodeError
+from drayman.api.kueue import status_of
+from drayman.api.kueue_workload import Workload, WorkloadSpec, WorkloadStatus
+from drayman.cluster.client import Client
+from drayman.cluster.errors import ClusterError, NotFoundError
+from drayman.cluster.event_buffer import Reference
+from drayman.cluster.informer import Handler, Notice
+from drayman.cluster.informers import Informers
+from drayman.cluster.options import DeleteOptions
+from drayman.cluster.patches import json_patch
+from drayman.cluster.recording import EventRecorder
+from drayman.cluster.resources import JsonObject, typed
+from drayman.cluster.together import Bundle
+from drayman.cluster.writes import PatchWrite
+from drayman.controllers.quota.loop import Key
+from drayman.controllers.workloads.holdings import version_of
+from drayman.workloads.queued.bodies import status_body
+from drayman.workloads.queued.names import IN_USE
+
+WORKLOADS: Final = typed(Workload)
+_VALUES: Final = WORKLOADS.as_values()
+_OWNERS: Final = "quota:owners"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A Workload and what it says."""
+
+    workload: Workload
+    spec: WorkloadSpec
+    status: WorkloadStatus
+    problem: str = ""
+    """Why it cannot be understood; empty if it can."""
+
+    @property
+    def key(self) -> Key:
+        return self.workload.metadata.namespace, self.workload.metadata.name
+
+    @property
+    def name(self) -> str:
+        return self.workload.metadata.name
+
+    @property
+    def generation(self) -> int:
+        return self.workload.metadata.generation
+
+    @property
+    def is_leaving(self) -> bool:
+        return self.workload.metadata.deletion_timestamp is not None
+
+
+def _owner_uids(workload: Workload) -> Iterable[str]:
+    return [owner.uid for owner in workload.metadata.owner_references]
+
+
+def _version(known_: Known) -> JsonObject:
+    """The part of a patch that has it refused if the object has changed meanwhile."""
+    version = known_.workload.metadata.resource_version
+    return {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
+
+
+def known(workload: Workload) -> Known:
+    """A Workload, decoded."""
+    try:
+        return Known(workload, spec_of(WorkloadSpec, workload), status_of(WorkloadStatus, workload))
+    except DecodeError as error:
+        return Known(workload, WorkloadSpec(), WorkloadStatus(), str(error))
+
+
+class WorkloadBook:
+    """All Workloads, by key and by what owns them."""
+
+    def __init__(self, client: Client, informers: Informers, recorder: EventRecorder) -> None:
+        self._client = client
+        self._recorder = recorder
+        self._informer = informers.informer(WORKLOADS, indexers={_OWNERS: _owner_uids})
+        self._own: dict[Key, Workload] = {}
+        self._decoded: dict[Key, tuple[str, Known]] = {}
+        self._handlers: list[Handler[Workload]] = []
+        self._informer.add_handler(self._changed)
+
+    def listen(self, handler: Handler[Workload]) -> None:
+        """Be told of changes, after they can be found here."""
+        self._handlers.append(handler)
+
+    def find(self, key: Key) -> Known | None:
+        """A Workload as it is known to be."""
+        found = self._newest(key)
+        if found is None:
+            self._decoded.pop(key, None)
+            return None
+        version = found.metadata.resource_version
+        decoded = self._decoded.get(key)
+        if decoded is None or decoded[0] != version:
+            decoded = self._decoded[key] = (version, known(found))
+        return decoded[1]
+
+    def of_owner(self, uid: str) -> list[Known]:
+        """The Workloads of an object, by name."""
+        keys = {
+            (each.metadata.namespace, each.metadata.name)
+            for each in self._informer.cache.by_index(_OWNERS, uid)
+        }
+        keys |= {key for key, each in self._own.items() if uid in _owner_uids(each)}
+        found = [each for key in sorted(keys) if (each := self.find(key)) is not None]
+        return [each for each in found if uid in _owner_uids(each.workload)]
+
+    def all(self) -> list[Known]:
+        return [
+            each for key in self._informer.cache.names() if (each := self.find(key)) is not None
+        ]
+
+    async def create(self, body: JsonObject) -> Known:
+        made = await self._client.create(_VALUES, body)
+        return self._wrote(codec.convert(Workload, made))
+
+    async def write_status(self, known_: Known, status: WorkloadStatus) -> Known:
+        """Replaces a status. Raises ConflictError where the object has changed meanwhile."""
+        if status == known_.status:
+            return known_
+        change: JsonObject = {"op": "add", "path": "/status", "value": status_body(status)}
+        return await self._patch(known_, [change], "status")
+
+    def bundle(
+        self,
+        known_: Known,
+        status: WorkloadStatus,
+        refused: Callable[[ClusterError], None],
+        written: Callable[[Known], None],
+    ) -> Bundle:
+        """A status to be written together with others; the functions are told what became of it."""
+        metadata = known_.workload.metadata
+        change: JsonObject = {"op": "add", "path": "/status", "value": status_body(status)}
+        patch = json_patch([_version(known_), change])
+        write = PatchWrite(
+            WORKLOADS, metadata.name, patch, metadata.namespace, subresource="status"
+        )
+
+        def taken(answers: Sequence[object]) -> None:
+            (answer,) = answers
+            assert isinstance(answer, Workload)
+            written(self._wrote(answer))
+
+        return Bundle([write], refused, taken)
+
+    async def change(self, known_: Known, operations: Sequence[JsonObject]) -> Known:
+        """Changes the spec or the metadata. Raises ConflictError where the object has changed meanwhile."""
+        return await self._patch(known_, operations)
+
+    async def let_go(self, known_: Known) -> None:
+        """Takes off the finalizer that keeps it while it is in use."""
+        kept = [each for each in known_.workload.metadata.finalizers if each != IN_USE]
+        if len(kept) == len(known_.workload.metadata.finalizers):
+            return
+        try:
+            await self.change(
+                known_, [{"op": "add", "path": "/metadata/finalizers", "value": kept}]
+            )
+        except NotFoundError:
+            self._own.pop(known_.key, None)
+
+    async def delete(self, known_: Known) -> None:
+        """Deletes exactly this one; one that is gone is not an error."""
+        await self.let_go(known_)
+        options = DeleteOptions(uid=known_.workload.metadata.uid, propagation="Background")
+        try:
+            await self._client.delete(WORKLOADS, known_.name, known_.key[0], options=options)
+        except NotFoundError:
+            self._own.pop(known_.key, None)
+
+    def record(self, known_: Known, type_: EventType, reason: str, note: str) -> None:
+        self._recorder.record(Reference.to(WORKLOADS, known_.workload), type_, reason, note, reason)
+
+    async def _patch(
+        self, known_: Known, operations: Sequence[JsonObject], subresource: str = ""
+    ) -> Known:
+        metadata = known_.workload.metadata
+        patch = json_patch([_version(known_), *operations])
+        written = await self._client.patch(
+            WORKLOADS, metadata.name, patch, metadata.namespace, subresource=subresource
+        )
+        return self._wrote(written)
+
+    def _wrote(self, workload: Workload) -> Known:
+        key = (workload.metadata.namespace, workload.metadata.name)
+        self._own[key] = workload
+        found = self.find(key)
+        return known(workload) if found is None else found
+
+    def _newest(self, key: Key) -> Workload | None:
+        cached, own = self._informer.cache.get(key[1], key[0]), self._own.get(key)
+        if own is None:
+            return cached
+        seen = version_of(self._informer.resource_version)
+        if cached is not None:
+            seen = max(seen, version_of(cached.metadata.resource_version))
+        if seen < version_of(own.metadata.resource_version):
+            return own
+        del self._own[key]
+        return cached
+
+    def _changed(self, notice: Notice[Workload]) -> None:
+        for handler in self._handlers:
+            handler(notice)

@@ -1,0 +1,217 @@
+"""Writes what the engine decides: quota that a Workload gets, or has to give up, or why it waits."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from enum import Enum, auto
+from functools import partial
+from types import NoneType
+from typing import TYPE_CHECKING, Final, Protocol
+
+from drayman.api.custom_groups import spec_of
+from drayman.api.errors import DecodeError
+from drayman.api.kueue import ClusterQueue, ClusterQueueSpec
+from drayman.api.kueue_workload import QUOTA_RESERVED, Admission, PodSetRequest, WorkloadStatus
+from drayman.api.times import seconds_of
+from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
+from drayman.cluster.resources import typed
+from drayman.cluster.together import Bundle, write_together
+from drayman.controllers.quota.book import Known
+from drayman.controllers.quota.loop import Key
+from drayman.controllers.quota.shared import Shared
+from drayman.quota.amounts import quantity_of, times
+from drayman.quota.decisions import Decision, Evicted, Preempted, Refused, Reserved
+from drayman.quota.demands import Unpriced
+from drayman.workloads.queued import life
+
+if TYPE_CHECKING:
+    from drayman.quota.state import QuotaState
+
+_log: Final = logging.getLogger(__name__)
+
+
+_PASSING: Final = (ConflictError, NotFoundError, NoneType)
+"""Somebody else was quicker: what they did is known soon."""
+
+
+class Outcome(Enum):
+    """What became of decisions."""
+
+    WRITTEN = auto()
+    OVERTAKEN = auto()
+    """Something else had changed; decide again at once."""
+    REFUSED = auto()
+    """Something could not be written, and may be refused again: decide again later."""
+
+
+class Engine(Protocol):
+    """Who decides, and has to know what became of it."""
+
+    state: QuotaState
+
+    def tell(self, key: Key) -> None: ...
+
+    def forget(self, key: Key) -> None: ...
+
+
+class Verdicts:
+    """Decisions, carried out."""
+
+    def __init__(self, shared: Shared, engine: Engine) -> None:
+        self._shared = shared
+        self._engine = engine
+        self._queues = shared.informers.informer(typed(ClusterQueue)).cache
+
+    async def carry_out(self, decisions: Sequence[Decision]) -> Outcome:
+        """Write decisions, many in one transaction."""
+        failed: list[tuple[Key, ClusterError | None]] = []
+        bundles = [
+            bundle for each in decisions if (bundle := self._bundle(each, failed)) is not None
+        ]
+        await write_together(self._shared.client, bundles)
+        for key, _ in failed:
+            self._engine.forget(key)
+        if not failed:
+            return Outcome.WRITTEN
+        passing = all(isinstance(error, _PASSING) for _, error in failed)
+        return Outcome.OVERTAKEN if passing else Outcome.REFUSED
+
+    def _bundle(
+        self, decision: Decision, failed: list[tuple[Key, ClusterError | None]]
+    ) -> Bundle | None:
+        namespace, _, name = decision.key.partition("/")
+        known = self._shared.book.find((namespace, name))
+        if known is None or known.is_leaving:
+            if isinstance(decision, Reserved):
+                failed.append(((namespace, name), None))
+            return None
+        status, report = self._outcome(decision, known)
+        if status == known.status:
+            return None
+        return self._shared.book.bundle(
+            known,
+            status,
+            partial(self._refused, known, failed),
+            partial(self._written, known.key, report),
+        )
+
+    def _written(self, key: Key, report: Callable[[Known], None], written: Known) -> None:
+        report(written)
+        self._engine.tell(key)
+
+    def _refused(
+        self, known: Known, failed: list[tuple[Key, ClusterError | None]], error: ClusterError
+    ) -> None:
+        failed.append((known.key, error))
+        level = logging.DEBUG if isinstance(error, _PASSING) else logging.WARNING
+        _log.log(level, "Workload %s/%s: %s; deciding again", *known.key, error)
+
+    def _outcome(
+        self, decision: Decision, known: Known
+    ) -> tuple[WorkloadStatus, Callable[[Known], None]]:
+        """What becomes of a status, and what to report when it is written."""
+        match decision:
+            case Reserved():
+                return self.reserved(known, decision.admission), self._report_reserved
+            case Preempted():
+                if life.is_evicted(known.status):
+                    return known.status, _say_nothing
+                status = life.preempted(
+                    known.status, decision.reason, decision.message, self._now, known.generation
+                )
+                return status, partial(self._report_preempted, decision)
+            case Evicted():
+                return known.status, _say_nothing
+            case Refused():
+                return self.refusal(known, decision), partial(self._report_refused, decision)
+
+    @property
+    def _now(self) -> float:
+        return self._shared.clock()
+
+    def reserved(self, known: Known, admission: Admission) -> WorkloadStatus:
+        """The status of a Workload that gets quota: admitted at once if nothing else has to be checked."""
+        now, generation = self._now, known.generation
+        status = life.reserved(known.status, admission, now, generation)
+        status = life.with_checks(status, self.required_checks(admission), now)
+        if life.are_checks_ready(status):
+            return life.admitted(status, now, generation)
+        return life.not_yet_admitted(status, now, generation)
+
+    def required_checks(self, admission: Admission) -> list[str]:
+        """The checks that a queue has for the flavors that were assigned."""
+        queue = self._queues.get(admission.cluster_queue)
+        if queue is None:
+            return []
+        try:
+            strategy = spec_of(ClusterQueueSpec, queue).admission_checks_strategy
+        except DecodeError:
+            return []
+        flavors = {f for each in admission.pod_set_assignments for f in each.flavors.values()}
+        return [
+            rule.name
+            for rule in (strategy.admission_checks if strategy is not None else ())
+            if not rule.on_flavors or flavors.intersection(rule.on_flavors)
+        ]
+
+    def refusal(self, known: Known, decision: Refused) -> WorkloadStatus:
+        """The status of a Workload that gets no quota now; the same if it says so already."""
+        old = known.status.condition(QUOTA_RESERVED)
+        said = None if old is None else (old.status, old.reason, old.message)
+        if said == ("False", decision.reason, decision.message) or life.holds_quota(known.status):
+            return known.status
+        return life.refused(
+            known.status,
+            decision.reason,
+            decision.message,
+            self._asked(decision.key),
+            self._now,
+            known.generation,
+        )
+
+    def _asked(self, key: str) -> list[PodSetRequest]:
+        """What each pod set asks for, for all its pods."""
+        entry = self._engine.state.entries.get(key)
+        if entry is None or isinstance(entry.facts.demands, Unpriced):
+            return []
+        return [
+            PodSetRequest(
+                name=demand.name,
+                resources={
+                    name: quantity_of(name, amount)
+                    for name, amount in times(demand.per_pod, demand.count).items()
+                },
+            )
+            for demand in entry.facts.demands
+        ]
+
+    # Events.
+
+    def _report_reserved(self, known: Known) -> None:
+        admission = known.status.admission
+        queue = "" if admission is None else admission.cluster_queue
+        queued = seconds_of(known.workload.metadata.creation_timestamp)
+        waited = 0 if queued is None else max(0, int(self._now - queued))
+        note = f"Quota reserved in ClusterQueue {queue}, wait time since queued was {waited}s"
+        self._shared.book.record(known, "Normal", "QuotaReserved", note)
+        if life.is_admitted(known.status):
+            self._shared.book.record(
+                known, "Normal", "Admitted", f"Admitted by ClusterQueue {queue}"
+            )
+
+    def _report_preempted(self, decision: Preempted, known: Known) -> None:
+        self._shared.book.record(known, "Normal", "Preempted", decision.message)
+        self._shared.book.record(known, "Normal", "EvictedDueToPreempted", decision.message)
+        namespace, _, name = decision.by.partition("/")
+        by = self._shared.book.find((namespace, name))
+        if by is not None:
+            note = f"Preempted workload {decision.key} due to {decision.reason}"
+            self._shared.book.record(by, "Normal", "PreemptedWorkload", note)
+
+    def _report_refused(self, decision: Refused, known: Known) -> None:
+        self._shared.book.record(known, "Warning", "Pending", decision.message)
+
+
+def _say_nothing(_known: Known) -> None:
+    return

@@ -1,0 +1,241 @@
+"""Room of admitted workloads, by the objects that a cluster shows: what control loops and schedulers call.
+
+Whoever admits a workload finds room for it (`admit`) and writes the text that it gets into the annotation `drayman.dev/room` of the
+Workload, together with the admission. Everybody who follows the Workloads (`follow`, `forget`) and pods (`see`, `lose`) of the cluster then
+keeps the same room, in a state of their own: the scheduler in the one that it decides in, so that nobody else gets the room before the
+pods are there. When a pod appears, `see` says which place is its own.
+
+A pod is one of a workload if the workload is its owner's, or its own, or has the name of its group, or is named by its annotation; it is in
+the pod set that its label names, or in the only one there is.
+
+Whoever may change Workloads can keep nodes and devices in this way for pods of workloads that hold quota. Kueue's roles give that right to
+those who administer queues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from drayman.allocator import Policy
+from drayman.api import codec
+from drayman.api.core import Pod
+from drayman.api.custom_groups import spec_of
+from drayman.api.errors import DecodeError
+from drayman.api.kueue import ResourceFlavorSpec, pod_template_of, status_of
+from drayman.api.kueue_workload import Admission, Workload, WorkloadSpec, WorkloadStatus
+from drayman.api.pods import is_finished
+from drayman.placement.gangs.dialects.kueue import NAME, POD_SET, ROLE
+from drayman.placement.state import ClusterState
+from drayman.quota.fitting.book import RoomBook
+from drayman.quota.fitting.expecting import PodSetPods, WorkloadPods
+from drayman.quota.fitting.fitter import Fitter, Unfit
+from drayman.quota.fitting.reservation import (
+    ReservedPlace,
+    RoomRecord,
+    record_of,
+    restored,
+)
+from drayman.quota.topology.assignments import placement_of
+from drayman.workloads.queued.life import holds_quota, is_evicted
+from drayman.workloads.queued.life import is_finished as has_finished
+from drayman.workloads.queued.names import MANAGED, WORKLOAD
+from drayman.workloads.queued.starting import StartError, additions_for, as_started
+
+ROOM: Final = "drayman.dev/room"
+"""Annotation of Workloads: where their pods go, as `RoomRecord`."""
+_QUEUED: Final = frozenset({POD_SET, NAME, MANAGED})
+"""Labels of which pods of workloads have one."""
+
+
+def workload_pods(
+    workload: Workload, admission: Admission, flavors: Mapping[str, ResourceFlavorSpec]
+) -> WorkloadPods:
+    """The pods that a workload has once it is started with an admission. Raises DecodeError and StartError."""
+    spec = spec_of(WorkloadSpec, workload)
+    status = status_of(WorkloadStatus, workload)
+    done = {each.name: each.count for each in status.reclaimable_pods}
+    added = additions_for(
+        workload.metadata.name, spec.pod_sets, admission, flavors, status.admission_checks
+    )
+    assigned = {each.name: each for each in admission.pod_set_assignments}
+    sets = []
+    for pod_set in as_started(spec.pod_sets, added):
+        given = assigned.get(pod_set.name)
+        topology = None if given is None else given.topology_assignment
+        sets.append(
+            PodSetPods(
+                pod_set.name,
+                max(0, pod_set.count - done.get(pod_set.name, 0)),
+                pod_template_of(pod_set.template),
+                None if topology is None else placement_of(topology),
+            )
+        )
+    return WorkloadPods(workload.metadata.namespace, workload.metadata.name, tuple(sets))
+
+
+class Rooms:
+    """The room of all admitted workloads in one state of the cluster."""
+
+    def __init__(self, state: ClusterState, policy: Policy = Policy.BEST) -> None:
+        self._state = state
+        self.book = RoomBook(state)
+        self.fitter = Fitter(state, self.book, policy)
+        self._texts: dict[str, str] = {}  # by key of the workload, what was last read
+        self._owned: dict[str, frozenset[str]] = {}  # by key of the workload, uids of its owners
+        self._by_owner: dict[str, str] = {}  # the other way round
+        self._pods: dict[str, dict[str, Pod]] = {}  # that belong together, by uid of an owner
+
+    def admit(
+        self,
+        workload: Workload,
+        admission: Admission,
+        flavors: Mapping[str, ResourceFlavorSpec],
+        now: float,
+    ) -> str | Unfit:
+        """Find and keep room for a workload. Returns what to write into its annotation, in the same write as its admission or before.
+
+        If it comes to nothing after all, because the write failed, `forget` gives the room back.
+        """
+        try:
+            wanted = workload_pods(workload, admission, flavors)
+        except (DecodeError, StartError) as error:
+            return Unfit(str(error))
+        self.forget(wanted.key)
+        found = self.fitter.fit(wanted, now)
+        if isinstance(found, Unfit):
+            return found
+        self.book.keep(found)
+        self._note_owners(workload)
+        text = self._texts[wanted.key] = codec.encode(record_of(found)).decode()
+        return text
+
+    def fits_without(
+        self,
+        workload: Workload,
+        admission: Admission,
+        flavors: Mapping[str, ResourceFlavorSpec],
+        leaving: Iterable[str],
+        now: float,
+    ) -> bool:
+        """Whether there would be room for a workload if others, by key, gave up theirs: their room, and their pods. Changes nothing."""
+        try:
+            wanted = workload_pods(workload, admission, flavors)
+        except (DecodeError, StartError):
+            return False
+        with self._state.trial() as trial:
+            for key in leaving:
+                reservation = self.book.get(key)
+                if reservation is not None:
+                    self.book.set_aside(reservation)
+                for pod in self._pods_of(key):
+                    if trial.counts(pod.metadata.uid):
+                        trial.evict(pod.metadata.uid, self._state.claims_used_by(pod))
+            return not isinstance(self.fitter.fit(wanted, now), Unfit)
+
+    def follow(self, workload: Workload) -> tuple[tuple[Pod, ReservedPlace], ...]:
+        """A Workload as the server shows it. Returns pods seen before that now have a place."""
+        key = f"{workload.metadata.namespace}/{workload.metadata.name}"
+        text = workload.metadata.annotations.get(ROOM, "")
+        admission = _admission_of(workload)
+        if admission is None or not text:
+            self.forget(key)
+            return ()
+        self._note_owners(workload)
+        if self._texts.get(key) == text:
+            return ()
+        self.book.release(key)
+        self._texts[key] = text
+        try:
+            record = codec.decode(RoomRecord, text.encode())
+            # Flavors matter to where pods may go, and that is decided.
+            wanted = workload_pods(workload, admission, {})
+        except (DecodeError, StartError):
+            return ()  # nobody can tell what is to be kept
+        self.book.keep(restored(wanted, record, self._state.mapped_devices))
+        found = [(pod, self.see(pod)) for pod in self._pods_of(key)]
+        return tuple((pod, place) for pod, place in found if place is not None)
+
+    def forget(self, key: str) -> None:
+        """The Workload is gone, or was not admitted after all."""
+        self.book.release(key)
+        self._texts.pop(key, None)
+        for owner in self._owned.pop(key, frozenset()):
+            self._by_owner.pop(owner, None)
+
+    def see(self, pod: Pod) -> ReservedPlace | None:
+        """A pod as the server shows it, with or without a node. Returns its place; None if it has none.
+
+        The place does not count any more: if the pod has a node, it counts there, and otherwise the caller keeps the place for it.
+        """
+        if pod.metadata.labels.keys().isdisjoint(_QUEUED):
+            return None
+        if is_finished(pod):
+            self.lose(pod, will_be_replaced=pod.status.phase == "Failed")
+            return None
+        for owner in _owners_of(pod):
+            self._pods.setdefault(owner, {})[pod.metadata.uid] = pod
+        key = self._workload_of(pod)
+        reservation = None if key is None else self.book.get(key)
+        if key is None or reservation is None:
+            return None
+        pod_set = _pod_set_of(pod, [each.name for each in reservation.workload.pod_sets])
+        place = self.book.hand_over(key, pod_set, pod)
+        if place is not None:
+            self.book.fulfil(pod.metadata.uid)
+        return place
+
+    def lose(self, pod: Pod, *, will_be_replaced: bool = True) -> None:
+        """A pod is gone or has ended. If another one takes its place, that is kept for it."""
+        for owner in _owners_of(pod):
+            known = self._pods.get(owner, {})
+            known.pop(pod.metadata.uid, None)
+            if not known:
+                self._pods.pop(owner, None)
+        if will_be_replaced:
+            self.book.vacate(pod.metadata.uid)
+
+    def _note_owners(self, workload: Workload) -> None:
+        key = f"{workload.metadata.namespace}/{workload.metadata.name}"
+        owners = frozenset(owner.uid for owner in workload.metadata.owner_references)
+        if self._owned.get(key) != owners:
+            for owner in self._owned.get(key, frozenset()):
+                self._by_owner.pop(owner, None)
+            self._owned[key] = owners
+            self._by_owner.update(dict.fromkeys(owners, key))
+
+    def _workload_of(self, pod: Pod) -> str | None:
+        for owner in _owners_of(pod):
+            key = owner if owner in self.book else self._by_owner.get(owner)
+            if key is not None:
+                return key
+        return None
+
+    def _pods_of(self, key: str) -> Iterable[Pod]:
+        owners = (*self._owned.get(key, ()), key)
+        found = {uid: pod for owner in owners for uid, pod in self._pods.get(owner, {}).items()}
+        return found.values()
+
+
+def _admission_of(workload: Workload) -> Admission | None:
+    """What a workload holds, if it may keep it."""
+    try:
+        status = status_of(WorkloadStatus, workload)
+    except DecodeError:
+        return None
+    if not holds_quota(status) or has_finished(status) or is_evicted(status):
+        return None
+    return status.admission
+
+
+def _owners_of(pod: Pod) -> list[str]:
+    """What a workload may be the workload of, if the pod is one of its pods: the pod, and what made it, by uid; and keys of workloads."""
+    metadata = pod.metadata
+    found = [metadata.uid, *(owner.uid for owner in metadata.owner_references)]
+    names = (metadata.labels.get(NAME), metadata.annotations.get(WORKLOAD))
+    return [*found, *(f"{metadata.namespace}/{name}" for name in names if name)]
+
+
+def _pod_set_of(pod: Pod, names: list[str]) -> str:
+    stated = pod.metadata.labels.get(POD_SET) or pod.metadata.annotations.get(ROLE, "")
+    return names[0] if len(names) == 1 else stated

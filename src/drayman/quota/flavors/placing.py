@@ -1,0 +1,145 @@
+"""Places in topologies for what a search for flavors came to.
+
+Quota that fits is not enough where a flavor has a topology: the pods need places in it. If there is none because others are there, it is as
+with quota that others have: somebody may have to go. If there would be none even in an empty cluster, nobody has to.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from drayman.api.kueue import ResourceFlavorSpec
+from drayman.api.kueue_workload import TopologyRequest
+from drayman.placement.fit.requests import PODS
+from drayman.quota.amounts import Amounts
+from drayman.quota.cluster_queues import ClusterQueueState
+from drayman.quota.demands import NotPlaced, Placement, PodSetDemand, TopologyDemand
+from drayman.quota.entries import Refusal
+from drayman.quota.flavors.assignment import Assignment, Mode, PodSetChoice
+from drayman.quota.flavors.ranks import Rank
+from drayman.quota.reasons import TOPOLOGY_PLACEMENT_FAILED, WAITING_FOR_QUOTA
+from drayman.quota.topology.cluster import ClusterTopologies, PlacedUnit
+from drayman.quota.tree.ledger import Usage
+
+_ANYWHERE = TopologyRequest(unconstrained=True)
+
+
+class Placing:
+    """Finds places with the flavors that were found."""
+
+    def __init__(
+        self, topologies: ClusterTopologies, flavors: dict[str, ResourceFlavorSpec]
+    ) -> None:
+        self._topologies = topologies
+        self._flavors = flavors
+
+    def mismatch(self, queue: ClusterQueueState, demand: PodSetDemand, flavor: str) -> str | None:
+        """Why a flavor does not suit a pod set because of its topology, or because it has none."""
+        only = all(self._topologies.has_topology(name) for name in queue.flavors)
+        return self._topologies.mismatch(flavor, demand.topology, only_topologies=only)
+
+    def placed(self, assignment: Assignment) -> Assignment:
+        """An assignment with places, or with what it takes to get some."""
+        units = self.units(assignment)
+        if not units or assignment.mode is Mode.NO_FIT:
+            return assignment
+        if assignment.mode is Mode.FIT:
+            found = self._topologies.place(units)
+            if not isinstance(found, NotPlaced):
+                return _with_places(assignment, dict(found))
+            assignment = _crowded_out(assignment, units, found)
+        empty = self._topologies.place(units, as_if_empty=True)
+        if isinstance(empty, NotPlaced):
+            refusal = Refusal(TOPOLOGY_PLACEMENT_FAILED, empty.message)
+            return replace(assignment, mode=Mode.NO_FIT, refusal=refusal)
+        return assignment
+
+    def finds_places(self, assignment: Assignment) -> bool:
+        """Whether there are places for all pods as the ledger is now."""
+        units = self.units(assignment)
+        return not units or not isinstance(self._topologies.place(units), NotPlaced)
+
+    def are_free(self, assignment: Assignment) -> bool:
+        """Whether the places that were found are still free."""
+        for pods in assignment.pod_sets:
+            if pods.placement is None:
+                continue
+            topology = self._topologies.flavor(self._flavor_of(pods))
+            if topology is None:
+                return False
+            used = self._topologies.used(pods.placement.levels)
+            needed = {**pods.demand.of_nodes, PODS: 1}
+            for domain, count in pods.placement.domains:
+                hosts = [
+                    host
+                    for leaf in topology.capacity.leaves(domain)
+                    for host in topology.capacity.hosts(leaf)
+                ]
+                taken = used.get(domain, {})
+                for name, amount in needed.items():
+                    free = sum(host.left.get(name, 0) for host in hosts) - taken.get(name, 0)
+                    if amount * count > free:
+                        return False
+        return True
+
+    def units(self, assignment: Assignment) -> list[PlacedUnit]:
+        """The pod sets that need places, those of a group together."""
+        groups: dict[str, list[PodSetChoice]] = {}
+        for index, pods in enumerate(assignment.pod_sets):
+            if self._flavor_of(pods):
+                request = pods.demand.topology
+                together = request.pod_set_group_name if request is not None else None
+                groups.setdefault(together or f"\0{index}", []).append(pods)
+        return [
+            PlacedUnit(self._flavor_of(group[0]), tuple(self._demand(each) for each in group))
+            for group in groups.values()
+        ]
+
+    def _flavor_of(self, pods: PodSetChoice) -> str:
+        """The flavor whose topology the pods are in; empty if there is none."""
+        for choice in pods.choices.values():
+            if self._topologies.has_topology(choice.flavor):
+                return choice.flavor
+        return ""
+
+    def _demand(self, pods: PodSetChoice) -> TopologyDemand:
+        demand = pods.demand
+        flavor = self._flavors[self._flavor_of(pods)]
+        return TopologyDemand(
+            pod_set=demand.name,
+            count=pods.count,
+            per_pod=demand.of_nodes,
+            node_selector=demand.node_selector,
+            affinity=demand.affinity,
+            tolerations=(*demand.tolerations, *flavor.tolerations),
+            request=demand.topology or _ANYWHERE,
+        )
+
+
+def _with_places(assignment: Assignment, found: dict[str, Placement]) -> Assignment:
+    pod_sets = tuple(
+        replace(pods, placement=found.get(pods.demand.name)) for pods in assignment.pod_sets
+    )
+    places: list[tuple[Placement, Amounts]] = [
+        (pods.placement, pods.demand.of_nodes) for pods in pod_sets if pods.placement is not None
+    ]
+    usage = Usage(assignment.usage.quota, tuple(places))
+    return replace(assignment, pod_sets=pod_sets, usage=usage)
+
+
+def _crowded_out(assignment: Assignment, units: list[PlacedUnit], problem: NotPlaced) -> Assignment:
+    """Quota fits, and others are in the way."""
+    placed = {demand.pod_set for unit in units for demand in unit.demands}
+    pod_sets = tuple(
+        replace(
+            pods,
+            choices={
+                name: replace(choice, rank=Rank.PREEMPT) for name, choice in pods.choices.items()
+            },
+        )
+        if pods.demand.name in placed
+        else pods
+        for pods in assignment.pod_sets
+    )
+    refusal = Refusal(WAITING_FOR_QUOTA, problem.message)
+    return replace(assignment, pod_sets=pod_sets, mode=Mode.PREEMPT, refusal=refusal)

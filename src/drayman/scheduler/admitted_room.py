@@ -1,0 +1,48 @@
+"""Keeps the room of workloads that were admitted from queues, so that it is still there when their pods are.
+
+Whoever admitted a workload has found a place for each of its pods and written that down (`quota/fitting`). Until a pod appears, its place
+is out of reach for all others. Then it is promised to the pod (`Nominations`), which takes it, or something else that is free and suits it
+better.
+"""
+
+from __future__ import annotations
+
+from drayman.api.core import Pod
+from drayman.api.kueue_workload import Workload
+from drayman.placement.nominations import Nominations
+from drayman.placement.state import ClusterState
+from drayman.quota.fitting.reservation import ReservedPlace
+from drayman.quota.fitting.rooms import Rooms
+
+
+class AdmittedRoom:
+    """Follows Workloads, and the pods that belong to them."""
+
+    def __init__(self, state: ClusterState, nominations: Nominations) -> None:
+        self._rooms = Rooms(state)
+        self._nominations = nominations
+
+    def note_workload(self, workload: Workload) -> None:
+        for pod, place in self._rooms.follow(workload):
+            if not pod.spec.node_name:
+                self._promise(pod, place)
+
+    def forget_workload(self, workload: Workload) -> None:
+        self._rooms.forget(f"{workload.metadata.namespace}/{workload.metadata.name}")
+
+    def note_waiting(self, pod: Pod) -> None:
+        """A pod of ours waits for a node."""
+        place = self._rooms.see(pod)
+        if place is not None and pod.metadata.uid not in self._nominations:
+            self._promise(pod, place)
+
+    def note_placed(self, pod: Pod) -> None:
+        """A pod has a node, or is none of ours."""
+        self._rooms.see(pod)
+
+    def note_gone(self, pod: Pod) -> None:
+        """A pod is deleted: if the workload goes on, another one takes its place."""
+        self._rooms.lose(pod)
+
+    def _promise(self, pod: Pod, place: ReservedPlace) -> None:
+        self._nominations.keep(pod, place.node, place.allocations)

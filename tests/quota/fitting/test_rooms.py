@@ -1,0 +1,223 @@
+"""Room of admitted workloads by the objects that a cluster shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from drayman.api.codec import convert
+from drayman.api.core import Pod, PodStatus
+from drayman.api.kueue_workload import Admission, Workload
+from drayman.placement.decision.deciding import Decider
+from drayman.placement.decision.placements import Placement
+from drayman.placement.nominations import Nominations
+from drayman.placement.state import ClusterState
+from drayman.quota.fitting.fitter import Unfit
+from drayman.quota.fitting.rooms import ROOM, Rooms
+from quota.fitting.clusters import (
+    NAMESPACE,
+    add_node,
+    content,
+    make_node,
+    make_state,
+    template,
+    whole,
+)
+
+ADMISSION: dict[str, Any] = {
+    "clusterQueue": "q",
+    "podSetAssignments": [{"name": "main", "flavors": {}, "count": 2}],
+}
+TRUE = {
+    "status": "True",
+    "reason": "x",
+    "message": "",
+    "lastTransitionTime": "2026-01-01T00:00:00Z",
+}
+
+
+def make_workload(
+    name: str = "w",
+    *,
+    room: str = "",
+    conditions: tuple[str, ...] = ("QuotaReserved", "Admitted"),
+    admission: dict[str, Any] | None = None,
+    reclaimable: int = 0,
+) -> Workload:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": f"job-{name}"}
+    status: dict[str, Any] = {"conditions": [{"type": each, **TRUE} for each in conditions]}
+    if "QuotaReserved" in conditions:
+        status["admission"] = admission or ADMISSION
+    if reclaimable:
+        status["reclaimablePods"] = [{"name": "main", "count": reclaimable}]
+    return convert(
+        Workload,
+        {
+            "metadata": {
+                "name": name,
+                "namespace": NAMESPACE,
+                "uid": f"workload-{name}",
+                "ownerReferences": [owner],
+                "annotations": {ROOM: room} if room else {},
+            },
+            "spec": {"podSets": [{"name": "main", "count": 2, "template": template(["one"])}]},
+            "status": status,
+        },
+    )
+
+
+def make_pod(uid: str, job: str = "w", node: str = "", phase: str = "Pending") -> Pod:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": f"job-{job}"}
+    metadata = {
+        "name": uid,
+        "namespace": NAMESPACE,
+        "uid": uid,
+        "labels": {"kueue.x-k8s.io/podset": "main"},
+        "ownerReferences": [{**owner, "controller": True}],
+    }
+    spec = {**template(["one"])["spec"], "nodeName": node}
+    return convert(Pod, {"metadata": metadata, "spec": spec, "status": {"phase": phase}})
+
+
+def make_cluster(devices: int = 2) -> ClusterState:
+    state = make_state()
+    add_node(state, make_node("a"), whole("a", ["small"] * devices))
+    return state
+
+
+def admitted(rooms: Rooms, name: str = "w") -> str:
+    text = rooms.admit(make_workload(name, conditions=()), convert(Admission, ADMISSION), {}, 0.0)
+    assert isinstance(text, str), text
+    return text
+
+
+def test_what_one_keeps_others_keep_too() -> None:
+    """The text that whoever admits gets is all that a scheduler needs to keep the same room."""
+    quota, scheduler = make_cluster(), make_cluster()
+    text = admitted(Rooms(quota))
+    other = Rooms(scheduler)
+    other.follow(make_workload(room=text))
+    assert content(scheduler)[0]["ledger"] == content(quota)[0]["ledger"]
+    assert isinstance(
+        other.admit(make_workload("x", conditions=()), convert(Admission, ADMISSION), {}, 0.0),
+        Unfit,
+    )
+
+
+def test_a_workload_that_holds_nothing_keeps_nothing() -> None:
+    """Room is given back when a workload is evicted, finished, without quota or gone, and kept when nothing changed."""
+    for conditions in (("QuotaReserved", "Evicted"), ("QuotaReserved", "Finished"), ()):
+        state = make_cluster()
+        before = content(state)
+        rooms = Rooms(state)
+        text = admitted(rooms)
+        kept = content(state)
+        rooms.follow(make_workload(room=text))
+        assert content(state) == kept
+        rooms.follow(make_workload(room=text, conditions=conditions))
+        assert content(state) == before
+    rooms.follow(make_workload(room=text))
+    assert content(state) == kept
+    rooms.forget(f"{NAMESPACE}/w")
+    assert content(state) == before
+
+
+def test_pods_get_their_places() -> None:
+    """Each pod of the workload's owner gets a place, which then does not count; strangers get none."""
+    state = make_cluster(3)
+    before = content(state)
+    rooms = Rooms(state)
+    admitted(rooms)
+    assert rooms.see(make_pod("x", job="other")) is None
+    places = [rooms.see(make_pod(uid)) for uid in ("p0", "p1", "p2")]
+    assert [place is not None for place in places] == [True, True, False]
+    assert rooms.see(make_pod("p0")) is places[0]
+    assert content(state) == before
+
+
+def test_a_pod_that_is_lost_is_replaced_and_one_that_succeeded_is_not() -> None:
+    """The place of a pod that is deleted or has failed is kept for the next one."""
+    state = make_cluster()
+    before = content(state)
+    rooms = Rooms(state)
+    admitted(rooms)
+    kept = content(state)
+    for uid in ("p0", "p1"):
+        rooms.see(make_pod(uid))
+    rooms.lose(make_pod("p0"))
+    rooms.see(make_pod("p1", phase="Failed"))
+    assert content(state) == kept
+    for uid in ("p2", "p3"):
+        assert rooms.see(make_pod(uid)) is not None
+    rooms.see(make_pod("p2", phase="Succeeded"))
+    assert content(state) == before
+
+
+def test_pods_may_be_seen_before_their_workload() -> None:
+    """After a restart, pods that have a node take a place, and those that wait are told theirs."""
+    text = admitted(Rooms(make_cluster()))
+    state = make_cluster()
+    before = content(state)
+    rooms = Rooms(state)
+    assert rooms.see(make_pod("p0", node="a")) is None
+    assert rooms.see(make_pod("p1")) is None
+    told = rooms.follow(make_workload(room=text))
+    assert {pod.metadata.uid for pod, _ in told} == {"p0", "p1"}
+    assert content(state) == before
+
+
+def test_pods_that_ended_before_need_no_room() -> None:
+    """Reclaimable pods are not looked for places."""
+    rooms = Rooms(make_cluster(1))
+    wanted = make_workload(conditions=(), reclaimable=1)
+    assert isinstance(rooms.admit(wanted, convert(Admission, ADMISSION), {}, 0.0), str)
+
+
+def test_text_that_cannot_be_read_keeps_nothing() -> None:
+    """Whatever somebody writes into the annotation, nothing breaks."""
+    state = make_cluster()
+    before = content(state)
+    rooms = Rooms(state)
+    for text in ("{", "[]", '{"places": 1}', '{"places": [{"podSet": "x"}]}'):
+        assert rooms.follow(make_workload(room=text)) == ()
+    stray = '{"places":[{"podSet":"other","number":7,"node":"a"}]}'
+    rooms.follow(make_workload(room=stray))
+    assert content(state) == before
+    twice = '{"podSet":"main","number":0,"node":"nowhere"}'
+    rooms.follow(make_workload(room=f'{{"places":[{twice},{twice}]}}'))
+    rooms.forget(f"{NAMESPACE}/w")
+    assert content(state) == before
+
+
+def test_room_that_others_would_leave() -> None:
+    """Who could go is found out by supposing it: what they keep, and what their pods use. Nothing changes by that."""
+    state = make_cluster(2)
+    rooms = Rooms(state)
+    admitted(rooms)
+    wanted, admission = make_workload("x", conditions=()), convert(Admission, ADMISSION)
+    before = content(state)
+    assert not rooms.fits_without(wanted, admission, {}, (), 0.0)
+    assert rooms.fits_without(wanted, admission, {}, [f"{NAMESPACE}/w"], 0.0)
+    assert content(state) == before
+    # Once its pods are bound, it is they that would have to go.
+    decider = Decider(state, nominations=Nominations(state))
+    for uid in ("p0", "p1"):
+        place = rooms.see(make_pod(uid))
+        assert place is not None
+        decider.nominations.keep(make_pod(uid), place.node, place.allocations)
+        placement = decider.round(0.0).decide(make_pod(uid))
+        assert isinstance(placement, Placement)
+        for made in placement.made:
+            claim = replace(made.claim, metadata=replace(made.claim.metadata, uid=f"claim-{uid}"))
+            state.adopt(made.holder, claim)
+            state.set_claim(claim)
+        bound = replace(
+            make_pod(uid, node="a"),
+            status=PodStatus(resource_claim_statuses=placement.generated, phase="Running"),
+        )
+        state.set_pod(bound)
+        rooms.see(bound)
+    assert not rooms.fits_without(wanted, admission, {}, (), 0.0)
+    assert rooms.fits_without(wanted, admission, {}, [f"{NAMESPACE}/w"], 0.0)
+    assert not rooms.fits_without(wanted, admission, {}, (), 0.0)
