@@ -6,6 +6,7 @@ from typing import Any
 
 from drayman.api.codec import convert
 from drayman.api.core import Namespace, Node, Pod
+from drayman.api.custom_groups import KueueTopology
 from drayman.api.jobs import Job
 from drayman.api.kueue import (
     ClusterQueue,
@@ -122,6 +123,7 @@ class Hall:
             "workload_classes": WorkloadPriorityClass,
             "queued_workloads": Workload,
             "nodes": Node,
+            "kueue_topologies": KueueTopology,
             "pods": Pod,
             "jobs": Job,
         }

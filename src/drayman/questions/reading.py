@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from drayman.api.custom_groups import KueueTopology
 from drayman.api.volume_binding import class_name_of, is_bound, waits_for_consumer
 from drayman.cluster import Client, ListOptions
 from drayman.cluster.client import Page
@@ -146,7 +147,10 @@ class Reader:
             or any(QUEUE in pod.metadata.labels for pod in objects.pods)
             or any(QUEUE in job.metadata.labels for job in objects.jobs)
         ):
-            return await self._with(objects, Read.FOR_QUEUES)
+            found = await self._with(objects, Read.FOR_QUEUES)
+            if found.kueue_topologies or not found.flavors:
+                return found
+            return replace(found, kueue_topologies=await self.read(typed(KueueTopology)))
         return objects
 
     async def _with(self, objects: Objects, read: Read) -> Objects:

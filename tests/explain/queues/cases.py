@@ -62,6 +62,30 @@ def gpu_flavor() -> Hall:
     return hall
 
 
+def scattered() -> Hall:
+    """Two racks with a cpu each, for two pods that have to be in one of them."""
+    hall = Hall().flavor("f", nodeLabels={"pool": "x"}, topologyName="racks").queue("q", f=4)
+    levels = [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
+    hall.objects["kueue_topologies"] = [{"metadata": {"name": "racks"}, "spec": {"levels": levels}}]
+    hall.objects["nodes"] = [
+        {
+            "metadata": {
+                "name": name,
+                "labels": {"pool": "x", "rack": name, "kubernetes.io/hostname": name},
+            },
+            "status": {
+                "allocatable": {"cpu": "1", "memory": "1Gi", "pods": "10"},
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        }
+        for name in ("a", "b")
+    ]
+    hall.workload("w", "q", 1, count=2)
+    pod_set = hall.objects["queued_workloads"][0]["spec"]["podSets"][0]
+    pod_set["topologyRequest"] = {"required": "rack"}
+    return hall
+
+
 def with_condition(type_: str, **more: object) -> Hall:
     hall = one_queue().workload("w", "q", 1, has="f", admitted=False)
     status = hall.objects["queued_workloads"][0]["status"]
@@ -171,6 +195,13 @@ CASES = (
         gpu_flavor,
         Reason.FLAVOR_MISMATCH,
         "Flavor f doesn't match node selector pool=cpu",
+        position=1,
+    ),
+    Case(
+        "no rack holds all of its pods",
+        scattered,
+        Reason.QUOTA_SCATTERED,
+        "allows to fit only 1 out of 2 pods",
         position=1,
     ),
     Case(

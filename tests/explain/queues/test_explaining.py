@@ -7,7 +7,6 @@ import pytest
 from drayman.explain.answer import Explanation
 from drayman.explain.queues.explaining import explain_queued
 from drayman.explain.queues.standing import Line
-from drayman.explain.queues.wording import refused
 from drayman.placement.world import World
 from drayman.reasons.reason import Reason
 from explain.applying import apply
@@ -103,9 +102,3 @@ def test_a_workload_that_makes_no_sense_says_so() -> None:
     found = explained(hall.world())
     assert "cannot be understood" in found.headline.sentence
     assert "podSets" in found.headline.sentence
-
-
-def test_a_topology_without_a_place_has_its_own_reason() -> None:
-    """The engine's reasons all have a word."""
-    found = refused("TopologyPlacementFailed", "topology has no place", "q", (), ())
-    assert found.reason is Reason.QUOTA_SCATTERED

@@ -26,9 +26,7 @@ def played() -> Iterator[object]:
 def test_every_reason_has_a_scenario() -> None:
     """The scenarios, and the cases of queues, cover the whole list of reasons."""
     reasons = {scenario.reason for scenario in SCENARIOS} | {case.reason for case in QUEUED}
-    assert reasons | {Reason.QUOTA_SCATTERED} == set(
-        Reason
-    )  # tests/explain/queues/test_explaining.py
+    assert reasons == set(Reason)
 
 
 def test_there_are_sixty_different_stories() -> None:

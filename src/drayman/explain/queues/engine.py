@@ -83,8 +83,16 @@ def queues_of(world: World) -> Queues:
 def _objects(world: World, state: QuotaState) -> Iterator[tuple[Callable[[Any], object], Any]]:
     """Everything that queues depend on, in the order in which an engine is told of it."""
     objects, now = world.objects, world.now
+    topologies: tuple[tuple[Callable[[Any], object], Iterable[Any]], ...] = ()
+    if objects.kueue_topologies:  # otherwise nodes do not matter
+        topologies = (
+            (state.set_topology, objects.kueue_topologies),
+            (state.set_node, objects.nodes),
+            (state.set_pod, objects.pods),
+        )
     tellers: tuple[tuple[Callable[[Any], object], Iterable[Any]], ...] = (
         (state.set_namespace, objects.namespaces),
+        *topologies,
         (state.set_flavor, objects.flavors),
         (state.set_cohort, objects.cohorts),
         (lambda value: state.set_cluster_queue(value, now), objects.cluster_queues),

@@ -23,8 +23,7 @@ from drayman.explain.queues.inactive import why_inactive
 from drayman.explain.queues.settling import Settled, settle, take_back
 from drayman.placement.fit.requests import PODS
 from drayman.placement.world import World
-from drayman.quota.admissions import holding_of
-from drayman.quota.amounts import FlavorResource, quantity_of
+from drayman.quota.amounts import FlavorResource, amount_of, quantity_of
 from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.decisions import Evicted, Refused
 from drayman.quota.demands import PodSetDemand, Unpriced
@@ -197,7 +196,13 @@ class Line:
         given = self.settled.given.get(key)
         if given is None:
             return ()
-        return charges_of(holding_of(given.admission, self.queues.now).usage.quota)
+        usage: dict[FlavorResource, int] = {}
+        for pods in given.admission.pod_set_assignments:
+            for resource, flavor in pods.flavors.items():
+                what = FlavorResource(flavor, resource)
+                amount = amount_of(resource, pods.resource_usage[resource])
+                usage[what] = usage.get(what, 0) + amount
+        return charges_of(usage)
 
     def _position(
         self, entry: Entry, queue: ClusterQueueState | None
