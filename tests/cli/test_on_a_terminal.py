@@ -264,6 +264,7 @@ CASES: Final = {
         is_data=True,
     ),
     "bench gangs": Case("bench gangs --scene gang --nodes 2", "^gang +4 pods"),
+    "bench quota": Case("bench quota --suite baseline --part 250", "^baseline +60 workloads"),
     "bench schedule --list": Case("bench schedule --list", "nodes +[0-9]+ pods"),
     "bench schedule": Case(
         "bench schedule --workload FirstAvailable/fast --nodes 2", "^throughput"

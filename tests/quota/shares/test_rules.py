@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from drayman.simulate.queue_scenarios import GivenGroup, GivenQueue
+from drayman.simulate.queue_scenarios import (
+    GivenGroup,
+    GivenNode,
+    GivenQueue,
+    Scenario,
+    settled,
+)
 from quota.shares.town import group, outcome, queue
 
 TWO = [queue("a", 2, age=2000), queue("b", 2)]
@@ -383,3 +389,27 @@ def test_nobody_goes_for_a_group_that_the_limit_keeps_out() -> None:
     ]
     found = outcome({"n": 8}, queues, groups)
     assert found.evicted == {}
+
+
+def test_evictions_that_come_to_nothing_end() -> None:
+    """A group preempts another, a third takes the room, and loses it to the first victim. When that has come round once, it is over."""
+    queues = [
+        queue("root", -1, limit=2),
+        queue("a", 0, parent="root"),
+        queue("b", 0, parent="root"),
+    ]
+    groups = [
+        group("runs", "b", "1@n", age=2990),
+        group("gang", "b", "1", "1", least=2, priority=60, age=857),
+        group("first", "b", "1", priority=100, age=406),
+        group("third", "a", "2", priority=60, age=2040),
+    ]
+    scenario = Scenario(
+        name="round",
+        nodes=(GivenNode(name="n", gpus=4),),
+        queues=tuple(queues),
+        pod_groups=tuple(groups),
+    )
+    cycles = settled(scenario).cycles
+    assert cycles[-1].memory.barred == {"gang", "runs"}
+    assert [bool(each.evicted) for each in cycles] == [True, True, True, False, False]

@@ -20,11 +20,14 @@ from drayman.cluster.breaks import Breaks
 from drayman.cluster.informer import Notice
 from drayman.cluster.resources import Resource, StructCodec, typed
 from drayman.controllers.quota.configuration import QueueConfiguration
-from drayman.controllers.quota.devices import DELETED, Devices
+from drayman.controllers.quota.devices import Devices
 from drayman.controllers.quota.loop import Key
+from drayman.controllers.quota.rooms import WAITING_FOR_ROOM, RoomKeeping
 from drayman.controllers.quota.shared import Shared
 from drayman.controllers.quota.verdicts import Outcome, Verdicts
-from drayman.quota.decisions import Decision, Refused
+from drayman.controllers.quota.view import DELETED, ClusterView
+from drayman.quota.decisions import Decision, Refused, Reserved
+from drayman.quota.fitting.fitter import Unfit
 from drayman.quota.state import QuotaState
 from drayman.workloads.queued import life
 
@@ -56,7 +59,11 @@ class Admitting:
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
-        self.devices = Devices(shared.informers, self._price_again)
+        self._view = ClusterView(shared.informers)
+        self.devices = Devices(self._view, self._price_again)
+        self.rooms = RoomKeeping(shared, self._view, self._try_unfit_again)
+        self._unfit: dict[Key, int] = {}
+        """Workloads with quota and no room, and their generation: not tried again until something improves."""
         self._changed: dict[Key, None] = {}
         """Workloads to be looked at, in the order of their changes."""
         self._event = asyncio.Event()
@@ -183,7 +190,8 @@ class Admitting:
             refused.update(each for each in decisions if isinstance(each, Refused))
             if not fresh:
                 break
-            outcome = await self.verdicts.carry_out(fresh)
+            roomy, rooms = await self._with_room(fresh)
+            outcome = await self.verdicts.carry_out(roomy, rooms)
             if outcome is not Outcome.WRITTEN:
                 pause = _PAUSE_S if outcome is Outcome.REFUSED else _SOON_S
                 asyncio.get_running_loop().call_later(pause, self._event.set)
@@ -194,10 +202,38 @@ class Admitting:
             for listener in self._count_listeners:
                 listener()
 
+    async def _with_room(self, decisions: list[Decision]) -> tuple[list[Decision], dict[str, str]]:
+        """Decisions, of which those are refused that have quota and no room; and what to write down about the room of the others."""
+        kept: list[Decision] = []
+        texts: dict[str, str] = {}
+        for decision in decisions:
+            found: str | Unfit | None = None
+            namespace, _, name = decision.key.partition("/")
+            known = self._shared.book.find((namespace, name))
+            if isinstance(decision, Reserved) and known is not None:
+                found = self.rooms.admit(known, decision.admission)
+                await self._breaks.between()
+            if isinstance(found, Unfit) and known is not None:
+                self._unfit[known.key] = known.generation
+                self.state.remove_workload(decision.key)
+                kept.append(Refused(decision.key, WAITING_FOR_ROOM, found.message))
+                continue
+            if isinstance(found, str):
+                texts[decision.key] = found
+            kept.append(decision)
+        return kept, texts
+
+    def _try_unfit_again(self) -> None:
+        """Something in the cluster may have made room."""
+        unfit, self._unfit = self._unfit, {}
+        if unfit:
+            self.look_at(unfit)
+
     async def _begin(self) -> None:
         """Tell a new engine of everything."""
         self.state = self._new_state()
         self._is_new = False
+        self._unfit.clear()
         for type_, cache in self._caches.items():
             for value in cache:
                 self._take(type_, value, gone=False)
@@ -238,7 +274,13 @@ class Admitting:
         if known is None:
             self.state.remove_workload(name)
             self.devices.forget(name)
+            self.rooms.forget(key)
+            self._unfit.pop(key, None)
             return
+        self.rooms.follow(known)
+        if self._unfit.get(key) == known.generation:
+            return
+        self._unfit.pop(key, None)
         if known.problem or (known.spec.active and life.is_deactivated(known.status)):
             # One that was made active again waits from when its status says so: what was counted against it is forgotten first.
             self.state.remove_workload(name)
@@ -254,6 +296,7 @@ class Admitting:
     def forget(self, key: Key) -> None:
         """What was given to a Workload could not be written."""
         self.state.forget("/".join(key), self._shared.clock())
+        self.rooms.forget(key)
         self._changed[key] = None
 
 

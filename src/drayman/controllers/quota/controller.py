@@ -118,6 +118,7 @@ class QuotaController:
             ):
                 loop.start(group)
             group.create_task(self._admitting.run(), name="admission")
+            group.create_task(self._admitting.rooms.run(), name="room of admitted workloads")
             if self._source.path is not None:
                 group.create_task(self._follow_file(), name="configuration of queues")
 
