@@ -131,6 +131,58 @@ def test_a_server_that_is_killed_loses_and_doubles_nothing(
         assert "kueue.x-k8s.io/podset" not in labels
 
 
+GPUS = """
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: standard}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: all}
+spec:
+  namespaceSelector: {}
+  resourceGroups:
+  - coveredResources: [nvidia.com/gpu]
+    flavors: [{name: standard, resources: [{name: nvidia.com/gpu, nominalQuota: 100}]}]
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: team}
+spec: {clusterQueue: all}
+"""
+
+
+def gpu_job(name: str, pods: int, gpus: int) -> Object:
+    made = job(name, pods=pods)
+    (container,) = made["spec"]["template"]["spec"]["containers"]
+    container["resources"] = {"limits": {"nvidia.com/gpu": str(gpus)}}
+    return made
+
+
+def test_nothing_is_admitted_that_has_no_room(tmp_path: Path, kubectl_home: Path) -> None:
+    """There is quota for a hundred GPUs and there are eight: what does not fit waits, others go on, and room is used when it is free."""
+    with running(tmp_path / "config", "--ephemeral", "--profile", "dgx-h100=1") as server:
+        kubectl = Kubectl(server, "default", kubectl_home)
+        kubectl("apply", "-f", "-", given=GPUS)
+        kubectl("apply", "-f", "-", given=gpu_job("first", 3, 2))
+        kubectl("wait", "job/first", "--for=jsonpath={.status.ready}=3", TIMEOUT)
+        kubectl("apply", "-f", "-", given=gpu_job("second", 2, 2))
+        kubectl("wait", "job/second", "--for=condition=Suspended", TIMEOUT)
+        uid = kubectl("get", "job", "second", "-o", "jsonpath={.metadata.uid}")
+        selector = f"-l=kueue.x-k8s.io/job-uid={uid}"
+        kubectl("wait", "kwl", selector, "--for=condition=QuotaReserved=false", TIMEOUT)
+        reserved = {
+            each["type"]: each["reason"]
+            for each in workload_of(kubectl, "second")["status"]["conditions"]
+        }
+        assert reserved["QuotaReserved"] == "WaitingForRoom"
+        kubectl("apply", "-f", "-", given=gpu_job("small", 1, 2))
+        kubectl("wait", "job/small", "--for=jsonpath={.status.ready}=1", TIMEOUT)
+        assert "drayman.dev/room" in workload_of(kubectl, "small")["metadata"]["annotations"]
+        kubectl("delete", "job", "first")
+        kubectl("wait", "job/second", "--for=jsonpath={.status.ready}=2", TIMEOUT)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

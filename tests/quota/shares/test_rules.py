@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from drayman.simulate.queue_scenarios import GivenGroup, GivenQueue
+from drayman.simulate.queue_scenarios import (
+    GivenGroup,
+    GivenNode,
+    GivenQueue,
+    Scenario,
+    settled,
+)
 from quota.shares.town import group, outcome, queue
 
 TWO = [queue("a", 2, age=2000), queue("b", 2)]
@@ -103,6 +109,14 @@ def singles(
             {"lost": 0, "a0": 1},
             {},
             id="a group in a queue that does not exist waits",
+        ),
+        pytest.param(
+            {"n": 2},
+            [queue("d", 2), queue("a", 2, parent="d")],
+            [group("inner", "d", "1@n"), group("new", "d", "1"), group("gang", "a", "1", "1", least=2)],
+            {"inner": 1, "new": 0, "gang": 0},
+            {},
+            id="work is in leaves: elsewhere nothing starts, and what runs is counted and left alone",
         ),
         # Limits and quotas.
         pytest.param(
@@ -383,3 +397,27 @@ def test_nobody_goes_for_a_group_that_the_limit_keeps_out() -> None:
     ]
     found = outcome({"n": 8}, queues, groups)
     assert found.evicted == {}
+
+
+def test_evictions_that_come_to_nothing_end() -> None:
+    """A group preempts another, a third takes the room, and loses it to the first victim. When that has come round once, it is over."""
+    queues = [
+        queue("root", -1, limit=2),
+        queue("a", 0, parent="root"),
+        queue("b", 0, parent="root"),
+    ]
+    groups = [
+        group("runs", "b", "1@n", age=2990),
+        group("gang", "b", "1", "1", least=2, priority=60, age=857),
+        group("first", "b", "1", priority=100, age=406),
+        group("third", "a", "2", priority=60, age=2040),
+    ]
+    scenario = Scenario(
+        name="round",
+        nodes=(GivenNode(name="n", gpus=4),),
+        queues=tuple(queues),
+        pod_groups=tuple(groups),
+    )
+    cycles = settled(scenario).cycles
+    assert cycles[-1].memory.barred == {"gang", "runs"}
+    assert [bool(each.evicted) for each in cycles] == [True, True, True, False, False]

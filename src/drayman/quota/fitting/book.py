@@ -136,6 +136,22 @@ class RoomBook:
             if place.uid not in self._counted:
                 self._count(place)
 
+    def shrink(self, key: str, pod_set: str, most: int) -> None:
+        """The workload needs no more places than this for a pod set. Those that pods have stay."""
+        free = self._free.get((key, pod_set), {})
+        reservation = self._kept.get(key)
+        if reservation is None or not free:
+            return
+        number = sum(place.pod_set == pod_set for place in reservation.places)
+        gone = list(free)[max(0, len(free) - max(0, number - most)) :]
+        for uid in gone:
+            self._discount(self._places.pop(uid))
+            del free[uid]
+        if gone:
+            left = tuple(each for each in reservation.places if each.uid in self._places)
+            self._kept[key] = RoomReservation(reservation.workload, left)
+            self._state.room_is_free()
+
     def counts(self, place: ReservedPlace) -> bool:
         """Whether a place still counts: its pod is not bound."""
         return place.uid in self._counted

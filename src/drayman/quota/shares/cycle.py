@@ -23,7 +23,7 @@ from msgspec import Struct
 from drayman.quota.shares.division import fair_shares
 from drayman.quota.shares.entitlement import Entitlement
 from drayman.quota.shares.groups import Strength, Workers
-from drayman.quota.shares.ledger import Ledger
+from drayman.quota.shares.ledger import Ledger, amount
 from drayman.quota.shares.making_room import Clearing, Judgement, RoomMaker
 from drayman.quota.shares.order import Order
 from drayman.quota.shares.queues import Amount
@@ -175,6 +175,9 @@ class _Cycle:
         return [name for name in self.ledger.groups if name not in about_to_start]
 
     def _moving(self, group: str, settled: Collection[str]) -> Clearing | None:
+        least = min(map(amount, self.ledger.starts(group)))
+        if least > self.ledger.left():
+            return None  # whoever is moved needs as much as before
         maker = RoomMaker(self.ledger, self.order, MOST_MOVED)
         victims = self.entitlement.movable(group, settled)
         return maker.clear(group, self._ahead(group), victims, lambda _, __, lost: not lost)

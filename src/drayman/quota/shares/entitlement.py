@@ -125,11 +125,14 @@ class Entitlement:
         return (True, used) if share <= 0 < used else (False, Fraction(used) / (share or 1))
 
     def _evictable(self, settled: Collection[str]) -> list[str]:
+        """Those that may go at all. Work that is in no leaf has no place in the order of queues, and is left alone."""
         ledger = self._ledger
         return [
             name
             for name in settled
-            if ledger.groups[name].is_preemptible and ledger.running(name) and ledger.path(name)
+            if ledger.groups[name].is_preemptible
+            and ledger.running(name)
+            and self._tree.is_leaf(ledger.groups[name].queue)
         ]
 
     def _reclaim_min_runtime(self, mine: str, theirs: str) -> float:

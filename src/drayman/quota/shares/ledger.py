@@ -100,6 +100,11 @@ class Ledger:
         """How much the next start of a group takes."""
         return next((amount(each) for each in self.starts(group)), 0)
 
+    def left(self) -> int:
+        """No more than this is free on all nodes together."""
+        members = (m.values() for m in self._running.values())
+        return self.floor.capacity() - sum(amount(tuple(each)) for each in members)
+
     def waiting(self) -> list[str]:
         """The groups of which something waits and could start if there were room."""
         return [

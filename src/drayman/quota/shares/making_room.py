@@ -76,6 +76,8 @@ class _Search:
 
     def found_for(self, workers: Workers) -> Clearing | None:
         """Room for one pod, then for one more, and so on, each on top of what was taken for those before."""
+        if not self._would_fit_alone(workers):
+            return None
         units: tuple[Workers, ...] = ()
         found: Clearing | None = None
         for number in range(1, len(workers) + 1):
@@ -84,6 +86,15 @@ class _Search:
                 return None
             units, found = way
         return found
+
+    def _would_fit_alone(self, workers: Workers) -> bool:
+        """Whether the pods would fit if all victims were gone. If not, there is no need to look at them one by one."""
+        ledger = self.maker.ledger
+        with ledger.trial():
+            for name in self.victims:
+                for each in ledger.running(name):
+                    ledger.lift(each.name)
+            return ledger.seat(self.group, workers)
 
     def _extended(
         self, workers: Workers, units: tuple[Workers, ...]
