@@ -56,13 +56,18 @@ class ConfigurationSource:
             return
         self._seen = stamp
         try:
-            self.current = read_configuration(str(self.path), self.path.read_bytes())
+            found = read_configuration(str(self.path), self.path.read_bytes())
         except (ConfigurationFileError, OSError) as error:
             _log.warning("%s; the configuration of queues before it stays in use", error)
             return
         _log.info("%s: the configuration of queues was read again", self.path)
+        self.use(found)
+
+    def use(self, configuration: QueueConfiguration) -> None:
+        """Have another configuration be in use from now on."""
+        self.current = configuration
         for listener in self._listeners:
-            listener(self.current)
+            listener(configuration)
 
     def _stamp(self) -> tuple[int, int] | None:
         if self.path is None:
