@@ -22,6 +22,8 @@ from drayman.api.kueue import (
 )
 from drayman.api.kueue_workload import Workload
 from drayman.api.limit_ranges import LimitRange
+from drayman.api.pods import is_finished
+from drayman.placement.fit.readiness import is_ready
 from drayman.quota.admissions import by_resource, holding_of
 from drayman.quota.amounts import Amounts, plus
 from drayman.quota.books import Books
@@ -53,6 +55,8 @@ class QuotaState:
         self.books = Books()
         self.entries: dict[str, Entry] = {}
         self._pricing = pricing
+        self._nodes: dict[str, object] = {}
+        """What was last seen of each node, as far as places depend on it."""
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self._limit_ranges: dict[str, dict[str, LimitRange]] = {}
         self._preemptor = Preemptor(self.books.queues, self.books.ledger, settings.fair_sharing)
@@ -149,15 +153,23 @@ class QuotaState:
         self.books.after_topology(name)
 
     def set_node(self, node: Node) -> None:
-        self.books.ledger.topologies.set_node(node)
-        self.books.after_nodes()
+        """Follow a node. That it is still there, which nodes say all the time, wakes nobody."""
+        status = node.status
+        shown = (node.metadata.labels, node.spec, status.allocatable, is_ready(status.conditions))
+        if self._nodes.get(node.metadata.name) != shown:
+            self._nodes[node.metadata.name] = shown
+            self.books.ledger.topologies.set_node(node)
+            self.books.after_nodes()
 
     def remove_node(self, name: str) -> None:
+        self._nodes.pop(name, None)
         self.books.ledger.topologies.remove_node(name)
 
     def set_pod(self, pod: Pod) -> None:
         """A pod that may use a node in a topology without a workload that has its place."""
         self.books.ledger.topologies.set_pod(pod)
+        if is_finished(pod):
+            self.books.after_nodes()
 
     def remove_pod(self, uid: str) -> None:
         self.books.ledger.topologies.remove_pod(uid)
