@@ -20,6 +20,7 @@ from drayman.api.limit_ranges import LimitRange
 from drayman.cluster.breaks import Breaks
 from drayman.cluster.informer import Notice
 from drayman.cluster.resources import Resource, StructCodec, typed
+from drayman.controllers.quota.checks import Checks
 from drayman.controllers.quota.configuration import QueueConfiguration
 from drayman.controllers.quota.devices import Devices
 from drayman.controllers.quota.loop import Key
@@ -67,6 +68,7 @@ class Admitting:
         self._shared = shared
         self._view = ClusterView(shared.informers)
         self.devices = Devices(self._view, self._price_again)
+        self._checks = Checks(shared.informers, self._checks_changed)
         self.rooms = RoomKeeping(shared, self._view, self._try_unfit_again)
         self._unfit: dict[Key, int] = {}
         """Workloads with quota and no room, and their generation: not tried again until something improves."""
@@ -80,6 +82,7 @@ class Admitting:
         self._touched: set[Key] = set()
         self._caches: dict[type, Any] = {}
         self.state = self._new_state()
+        shared.tally.state = lambda: self.state
         self.verdicts = Verdicts(shared, self)
         self._is_new = True
         self._has_topologies = False
@@ -143,8 +146,14 @@ class Admitting:
 
         return handle
 
+    def _checks_changed(self) -> None:
+        if not self._is_new:
+            self._queues_changed()
+            self._event.set()
+
     def _queues_changed(self) -> None:
         """Have everything be looked at that a queue means something for."""
+        self._checks.judge(self.state.books)
         self._touched.update(self._caches[ClusterQueue].names())
         self._touched.update(self._caches[LocalQueue].names())
         for listener in (*self._queue_listeners, *self._count_listeners):

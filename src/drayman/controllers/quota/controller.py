@@ -28,6 +28,7 @@ from drayman.controllers.quota.pods import QueuedPods
 from drayman.controllers.quota.queues import QueueStatus
 from drayman.controllers.quota.seating import Seating
 from drayman.controllers.quota.shared import Clock, Shared
+from drayman.controllers.quota.tally import QueueTally
 from drayman.workloads.queued.kinds import KINDS
 
 _log: Final = logging.getLogger(__name__)
@@ -56,13 +57,18 @@ class ConfigurationSource:
             return
         self._seen = stamp
         try:
-            self.current = read_configuration(str(self.path), self.path.read_bytes())
+            found = read_configuration(str(self.path), self.path.read_bytes())
         except (ConfigurationFileError, OSError) as error:
             _log.warning("%s; the configuration of queues before it stays in use", error)
             return
         _log.info("%s: the configuration of queues was read again", self.path)
+        self.use(found)
+
+    def use(self, configuration: QueueConfiguration) -> None:
+        """Have another configuration be in use from now on."""
+        self.current = configuration
         for listener in self._listeners:
-            listener(self.current)
+            listener(configuration)
 
     def _stamp(self) -> tuple[int, int] | None:
         if self.path is None:
@@ -84,9 +90,10 @@ class QuotaController:
         *,
         source: ConfigurationSource | None = None,
         clock: Clock = time.time,
+        tally: QueueTally | None = None,
     ) -> None:
         self._source = source or ConfigurationSource()
-        self._shared = Shared(client, informers, clock=clock)
+        self._shared = Shared(client, informers, clock=clock, tally=tally)
         self._shared.configuration = self._source.current
         self._admitting = Admitting(self._shared)
         self._admitting.devices.set_mappings(self._source.current.mappings)

@@ -9,7 +9,6 @@ from msgspec import Struct
 from drayman.quota.amounts import FlavorResource
 from drayman.quota.cluster_queues import ANY, LOWER_PRIORITY, NEVER, NEWER_TOO, ClusterQueueState
 from drayman.quota.entries import Entry, Holding
-from drayman.quota.preemption.quarrels import Quarrels
 from drayman.quota.tree.ledger import Ledger, Usage
 from drayman.quota.tree.nodes import Node
 
@@ -34,9 +33,12 @@ class Contest:
         ledger: Ledger,
         finds_places: Callable[[], bool] | None = None,
         gone: Container[str] = frozenset(),
-        quarrels: Quarrels | None = None,
+        past_use: Callable[[str], float] | None = None,
     ) -> None:
-        """`finds_places` says whether its pods find places in topologies as the ledger is now; `gone` are no candidates any more."""
+        """`finds_places` says whether its pods find places in topologies as the ledger is now; `gone` are no candidates any more.
+
+        `past_use` is what local queues have used, where that counts in the queue.
+        """
         self.entry = entry
         self.queue = queue
         self.place: Node = queue.place
@@ -46,7 +48,7 @@ class Contest:
         self._queues = queues
         self._finds_places = finds_places
         self._gone = gone
-        self._quarrels = quarrels or Quarrels()
+        self._past_use = past_use
 
     def fits(self, *, borrowing: bool) -> bool:
         """Whether the workload fits as the ledger is now, borrowing or not."""
@@ -86,8 +88,6 @@ class Contest:
         """Whether a policy of the queue lets it take this workload, which has to have something that is contested."""
         if candidate.key in self._gone or self.contested.isdisjoint(held_by(candidate).uses):
             return False
-        if not self._quarrels.may_take(self.entry.key, candidate.key):
-            return False
         mine, theirs = self.entry.facts, candidate.facts
         if policy == ANY:
             return True
@@ -106,12 +106,17 @@ class Contest:
             return []
         return [each for each in self.queue.holders.values() if self.may_take(each, policy)]
 
-    def order(self, candidate: Entry) -> tuple[bool, bool, int, float, str]:
-        """Whom to take first: those already told to go, others' workloads, unimportant ones, those that came last."""
+    def order(self, candidate: Entry) -> tuple[bool, bool, float, int, float, str]:
+        """Whom to take first: those already told to go, others' workloads, unimportant ones, those that came last.
+
+        Among those of its own queue, the ones whose local queue used most, where that counts.
+        """
         facts, holding = candidate.facts, held_by(candidate)
+        own = holding.cluster_queue == self.queue.name
         return (
             not facts.evicted,
-            holding.cluster_queue == self.queue.name,
+            own,
+            -self._past_use(facts.queue) if own and self._past_use is not None else 0.0,
             facts.priority,
             -holding.reserved_at,
             facts.uid,
