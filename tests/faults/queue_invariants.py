@@ -135,7 +135,10 @@ def unsettled_queues(now: Snapshot) -> Iterator[str]:
 def _lost_and_left(now: Snapshot) -> Iterator[str]:
     workloads = _by_owner(now.workloads)
     groups: dict[str, list[Object]] = defaultdict(list)
-    expected = [("job", job) for job in now.jobs if queue_of(job)]
+    # One that is complete does not get another Workload when somebody deletes its own.
+    expected = [
+        ("job", job) for job in now.jobs if queue_of(job) and not has_condition(job, "Complete")
+    ]
     for pod in now.pods:
         labels = pod["metadata"].get("labels", {})
         if MANAGED in labels and labels.get(GROUP):

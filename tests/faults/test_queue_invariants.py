@@ -329,6 +329,16 @@ def test_a_good_state_passes() -> None:
     assert (broken_promises(now), unsettled(now)) == ([], [])
 
 
+def test_a_job_that_is_complete_needs_no_workload() -> None:
+    """Whoever deletes it is not given another one."""
+    state = good()
+    state["jobs"][2]["status"] = {"conditions": conditions("Complete")}
+    del state["workloads"][2]
+    for shown in (state["cluster_queues"][0], state["local_queues"][0]):
+        shown["status"]["pendingWorkloads"] = 0
+    assert unsettled(snapshot(state)) == []
+
+
 @pytest.mark.parametrize(("spoil", "finding"), SPOILED.values(), ids=SPOILED)
 def test_spoiled_states_are_found(spoil: Callable[[State], None], finding: str) -> None:
     """What is wrong is named."""
