@@ -64,8 +64,12 @@ class QuotaWatch:
         tree = Tree.of(queues, cohorts).with_more(known)
         by_uid = {each["metadata"]["uid"]: each for each in workloads}
         names = ", ".join(name_of(by_uid[uid]) for uid in gained)
+        others = [each for each in workloads if each["metadata"]["uid"] not in gained]
+        # What was lowered below what others have is exceeded without them, and is not their doing.
+        excused = set(tree.exceeded(used_by_queue(others)))
         for wrong in tree.exceeded(used_by_queue(workloads)):
-            yield f"{names} got quota, and {wrong}"
+            if wrong not in excused:
+                yield f"{names} got quota, and {wrong}"
         for uid in sorted(new):
             queue = queue_held(by_uid[uid])
             recent = self._recent(("ClusterQueue", queue), revision)

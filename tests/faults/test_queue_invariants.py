@@ -453,6 +453,15 @@ def test_who_has_quota_keeps_it_when_there_is_less() -> None:
     assert list(now.pass_revisions(2 * HEARING)) == []
 
 
+def test_who_gets_quota_answers_for_no_other() -> None:
+    """That another queue has less than is used of it is not the doing of who gets none of that."""
+    watch, full, less = QuotaWatch(), queue("a", 1, ""), queue("a", 0, "")
+    first, second = admitted(workload("one", "a"), "a"), admitted(workload("two", "b"), "b")
+    watch.start_over([first], [full, queue("b", 1, "")], [])
+    assert not list(watch.judge(1, [first], [less, queue("b", 1, "")], []))
+    assert not list(watch.judge(2 + HEARING, [first, second], [less, queue("b", 1, "")], []))
+
+
 @pytest.mark.parametrize(
     ("spec", "finding"),
     [
