@@ -20,6 +20,7 @@ from drayman.cluster.turns import Turns
 from drayman.controllers import nodes, volumes, workloads
 from drayman.controllers.claims.controller import ClaimController
 from drayman.controllers.features import ControllerFeatures
+from drayman.controllers.multikueue.controller import DispatchController
 from drayman.controllers.quota.controller import ConfigurationSource, QuotaController
 from drayman.controllers.taint_eviction.controller import TaintEvictionController
 from drayman.controllers.workloads.jobs import JobController
@@ -47,7 +48,12 @@ def all_controllers(
 ) -> tuple[Constructor, ...]:
     """Every controller. With `turns`, beside a scheduler in the same process; with `queues`, those of Kueue's queues as well."""
     features = features or ControllerFeatures()
-    of_queues = () if queues is None else (partial(QuotaController, source=queues),)
+    of_queues: tuple[Constructor, ...] = ()
+    if queues is not None:
+        of_queues = (
+            partial(QuotaController, source=queues),
+            partial(DispatchController, source=queues),
+        )
     return (
         partial(ClaimController, turns=turns),
         TaintEvictionController,

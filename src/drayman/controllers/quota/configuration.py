@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from drayman.api import codec
 from drayman.api.documents import read_documents
 from drayman.api.errors import DecodeError, DocumentError, SelectorError
+from drayman.api.formats import label_value_problems
 from drayman.api.labels import LabelMatcher, compile_selector
 from drayman.api.meta import LabelSelector, LabelSelectorRequirement
 from drayman.api.struct import ApiStruct, Json
@@ -37,12 +38,14 @@ from drayman.quota.settings import (
     QuotaSettings,
     settings_of,
 )
+from drayman.workloads.dispatching.names import DEFAULT_ORIGIN
 from drayman.workloads.queued.entering import Intake
 from drayman.workloads.queued.kinds import FRAMEWORKS
 
 GROUP: Final = "config.kueue.x-k8s.io"
 VERSIONS: Final = ("v1beta1", "v1beta2")
-_NEVER_MANAGED: Final = ("kube-system", "kueue-system")
+KUEUE_NAMESPACE: Final = "kueue-system"
+_NEVER_MANAGED: Final = ("kube-system", KUEUE_NAMESPACE)
 _FOREIGN: Final = (
     "kubeflow.org/trainjob",
     "leaderworkerset.x-k8s.io/leaderworkerset",
@@ -52,6 +55,11 @@ _FOREIGN: Final = (
     "workload.codeflare.dev/appwrapper",
 )
 """What Kueue can queue beside, and nothing here acts on. Its own default file lists some of them, so that they are accepted."""
+_DISPATCHERS: Final = (
+    "kueue.x-k8s.io/multikueue-dispatcher-all-at-once",
+    "kueue.x-k8s.io/multikueue-dispatcher-incremental",
+)
+"""Kueue's own. Both are the same here: only clusters with room are asked, all of them at once."""
 _MAY_PREEMPT: Final = ((), (FINAL_SHARE,), (INITIAL_SHARE,), (FINAL_SHARE, INITIAL_SHARE))
 
 
@@ -74,14 +82,36 @@ class _ObjectRetention(ApiStruct):
     workloads: _Retention = _Retention()
 
 
+class _MultiKueue(ApiStruct):
+    gc_interval: str = "1m"
+    origin: str = DEFAULT_ORIGIN
+    worker_lost_timeout: str = "15m"
+    dispatcher_name: str = _DISPATCHERS[0]
+
+
 class _File(ApiStruct):
     api_version: str = ""
     kind: str = ""
+    namespace: str = KUEUE_NAMESPACE
+    multi_kueue: _MultiKueue = _MultiKueue()
     manage_jobs_without_queue_name: bool = False
     managed_jobs_namespace_selector: LabelSelector | None = None
     integrations: _Integrations = _Integrations()
     object_retention_policies: _ObjectRetention | None = None
     feature_gates: dict[str, bool] = field(default_factory=dict)
+
+
+class Dispatching(Struct, frozen=True):
+    """How work is handed to other clusters."""
+
+    namespace: str = KUEUE_NAMESPACE
+    """Where the Secrets with kubeconfigs are."""
+    origin: str = DEFAULT_ORIGIN
+    """What copies are labelled with."""
+    lost_after_s: float = 900.0
+    """How long a cluster may be silent before its work begins elsewhere."""
+    collect_every_s: float = 60.0
+    """How often copies that nobody needs are looked for."""
 
 
 class QueueConfiguration(Struct, frozen=True):
@@ -95,6 +125,7 @@ class QueueConfiguration(Struct, frozen=True):
     keep_finished_s: float | None = None
     """How long Workloads are kept that have ended; None: for ever."""
     keep_deactivated_s: float | None = None
+    dispatching: Dispatching = Dispatching()
 
     @property
     def start_timeout_s(self) -> float:
@@ -163,6 +194,12 @@ def configuration_of(value: Json, name: str = "configuration") -> QueueConfigura
         gates=given.feature_gates,
         keep_finished_s=_seconds(retention.after_finished),
         keep_deactivated_s=_seconds(retention.after_deactivated_by_kueue),
+        dispatching=Dispatching(
+            given.namespace,
+            given.multi_kueue.origin,
+            parse_duration(given.multi_kueue.worker_lost_timeout),
+            parse_duration(given.multi_kueue.gc_interval),
+        ),
     )
 
 
@@ -194,6 +231,18 @@ def _file_errors(given: _File) -> Iterator[FieldError]:
         ("afterDeactivatedByKueue", retention.after_deactivated_by_kueue),
     ):
         yield from _duration_errors(f"objectRetentionPolicies.workloads.{field_name}", text)
+    yield from _dispatching_errors(given.multi_kueue)
+
+
+def _dispatching_errors(given: _MultiKueue) -> Iterator[FieldError]:
+    yield from _duration_errors("multiKueue.gcInterval", given.gc_interval)
+    yield from _duration_errors("multiKueue.workerLostTimeout", given.worker_lost_timeout)
+    if problems := label_value_problems(given.origin):
+        yield invalid("multiKueue.origin", given.origin, "; ".join(problems))
+    elif not given.origin:
+        yield required("multiKueue.origin")
+    if given.dispatcher_name not in _DISPATCHERS:
+        yield not_supported("multiKueue.dispatcherName", given.dispatcher_name, _DISPATCHERS)
 
 
 def _flag_errors(value: Json) -> Iterator[FieldError]:
