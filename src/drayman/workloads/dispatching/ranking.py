@@ -66,7 +66,7 @@ def _message(outlooks: Sequence[Outlook], clusters: Sequence[str], best: Room | 
         said = f"The workload is offered to {', '.join(clusters)}, where its pods have room"
     else:
         said = f"The workload is offered to {', '.join(clusters)}, where its pods have room as soon as others have ended"
-    others = [f"{each.cluster}: {each.reason}" for each in outlooks if each.reason]
+    others = [f"{each.cluster}: {each.reason.rstrip('.')}" for each in outlooks if each.reason]
     return ". ".join([said, *others])
 
 
