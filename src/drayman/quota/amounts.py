@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from drayman.api.quantity import Format, Quantity
@@ -49,6 +50,7 @@ def amount_of(resource: str, quantity: Quantity) -> int:
     return saturated(in_units(resource, quantity.amount))
 
 
+@lru_cache(maxsize=1 << 12)
 def quantity_of(resource: str, amount: int, form: Format | None = None) -> Quantity:
     """An amount as a quantity. Memory and its like print in binary units unless told otherwise."""
     if resource == CPU:

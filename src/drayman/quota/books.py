@@ -162,6 +162,9 @@ class Books:
         if name in self.queues:
             self._to_wake.add(name)
 
+    def wake_everybody(self) -> None:
+        self._to_wake.update(self.queues)
+
     def is_ready(self, name: str) -> None:
         """Somebody new waits in a queue."""
         self._ready[name] = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import partial
 
+from drayman.api.kueue_workload import BLOCKED_ON_PREEMPTION_GATES
 from drayman.quota.admissions import admission_of
 from drayman.quota.amounts import FlavorResource
 from drayman.quota.cluster_queues import ANY, ClusterQueueState
@@ -22,8 +23,12 @@ from drayman.quota.flavors.placing import Placing
 from drayman.quota.flavors.reducing import can_shrink, largest
 from drayman.quota.nominees import Nominee, classical_order, fair_order
 from drayman.quota.preemption.contest import Target, held_by
-from drayman.quota.preemption.searching import Preemptor
-from drayman.quota.reasons import WAITING_FOR_PREEMPTED, WAITING_FOR_QUOTA
+from drayman.quota.preemption.searching import Preemptor, still_there
+from drayman.quota.reasons import (
+    WAITING_FOR_PODS_READY,
+    WAITING_FOR_PREEMPTED,
+    WAITING_FOR_QUOTA,
+)
 from drayman.quota.tree.ledger import Ledger, Usage
 from drayman.quota.waiting import Again
 
@@ -38,13 +43,19 @@ class Cycle:
         placing: Placing,
         queues: Mapping[str, ClusterQueueState],
         ledger: Ledger,
+        *,
+        one_at_a_time: bool = False,
+        is_blocked: bool = False,
     ) -> None:
+        """`one_at_a_time`: nobody gets quota until the pods of whoever got it before are ready; `is_blocked`: some are not."""
         self._rules = rules
         self._preemptor = preemptor
         self._placing = placing
         self._queues = queues
         self._ledger = ledger
         self._decisions: list[Decision] = []
+        self._one_at_a_time = one_at_a_time
+        self._is_blocked = is_blocked
         self._gone: dict[str, Entry] = {}
         self._to_come: dict[str, Nominee] = {}
 
@@ -126,10 +137,19 @@ class Cycle:
             other = self._preemptor.quarrels.gave_way_to(nominee.entry.key)
             self._skip(nominee, f"It was preempted for {other}, which is next")
             return
+        if nominee.targets and nominee.entry.facts.gates_closed:
+            text = "preemption is needed, and is not allowed before all preemption gates are open"
+            self._refuse(nominee, Again.ALONE, Refusal(BLOCKED_ON_PREEMPTION_GATES, text))
+            return
+        if self._is_blocked and not nominee.targets:
+            text = "waiting for all admitted workloads to be in PodsReady condition"
+            self._refuse(nominee, Again.ALONE, Refusal(WAITING_FOR_PODS_READY, text))
+            return
         self._ledger.add(nominee.queue.place, nominee.assignment.usage)
         if nominee.targets:
             self._preempt(nominee)
         else:
+            self._is_blocked = self._one_at_a_time
             admission = admission_of(nominee.queue.name, nominee.assignment)
             self._decisions.append(Reserved(nominee.entry.key, admission))
 
@@ -194,9 +214,9 @@ class Cycle:
 
     def _preempt(self, nominee: Nominee) -> None:
         by = nominee.entry
+        self._preemptor.quarrels.drove_out(by.key, still_there(nominee.targets))
         for target in nominee.targets:
             self._gone[target.entry.key] = target.entry
-            self._preemptor.quarrels.drove_out(by.key, target.entry.key)
             if target.entry.facts.evicted:
                 continue
             text = f"Preempted to accommodate a workload ({by.facts.uid}) of ClusterQueue {nominee.queue.name} due to {target.reason}"

@@ -81,6 +81,9 @@ def _demand(
 
 def with_defaults(spec: PodSpec, limit_ranges: Sequence[LimitRange]) -> PodSpec:
     """A pod's spec with the requests that its containers will have."""
+    containers = (*spec.containers, *spec.init_containers)
+    if not limit_ranges and not any(each.resources.limits for each in containers):
+        return spec
     defaults = [
         item
         for limit_range in limit_ranges

@@ -191,6 +191,9 @@ class QuotaState:
             self._preemptor.quarrels.forget()
         else:
             changed = entry.facts != facts
+            if self.settings.wait_for_pods_ready.block_admission and facts.pods_ready:
+                # Others may have been kept waiting for these pods.
+                self.books.wake_everybody()
             if entry.facts.asks_otherwise(facts):
                 self._preemptor.quarrels.forget()
             self._in_local.get(entry.facts.queue, set()).discard(facts.key)
@@ -264,8 +267,15 @@ class QuotaState:
                 again, refusal = problem
                 refused.append(refusal)
                 queue.waiting.refuse(entry, again)
+        one_at_a_time = self.settings.wait_for_pods_ready.block_admission
         run = Cycle(
-            self._rules, self._preemptor, self._placing, self.books.queues, self.books.ledger
+            self._rules,
+            self._preemptor,
+            self._placing,
+            self.books.queues,
+            self.books.ledger,
+            one_at_a_time=one_at_a_time,
+            is_blocked=one_at_a_time and self._waits_for_pods(),
         )
         decisions = run.run(heads)
         for decision in decisions:
@@ -278,6 +288,11 @@ class QuotaState:
                 holding = holding_of(decision.admission, now, entry.facts.demands)
                 self.books.take(entry, holding)
         return (*refused, *decisions)
+
+    def _waits_for_pods(self) -> bool:
+        """Whether somebody has quota whose pods are not ready yet."""
+        holders = (each for queue in self.books.queues.values() for each in queue.holders.values())
+        return any(not each.facts.pods_ready for each in holders)
 
     def _problem(self, queue: ClusterQueueState, entry: Entry) -> tuple[Again, Refused] | None:
         """What keeps a head from being looked at."""

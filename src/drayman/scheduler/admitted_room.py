@@ -45,4 +45,5 @@ class AdmittedRoom:
         self._rooms.lose(pod)
 
     def _promise(self, pod: Pod, place: ReservedPlace) -> None:
+        self._rooms.book.fulfil(pod.metadata.uid)
         self._nominations.keep(pod, place.node, place.allocations)

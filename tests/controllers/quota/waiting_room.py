@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from drayman.api.kueue import (
 from drayman.api.kueue_workload import Workload
 from drayman.apiserver.instance.first_objects import create_builtin_definitions
 from drayman.apiserver.kinds.queued_work import QueuedWork
+from drayman.cluster.errors import NotFoundError
 from drayman.cluster.resources import JOBS, PODS, JsonObject, typed
 from drayman.controllers.quota.book import Known, known
 from drayman.controllers.quota.configuration import configuration_of
@@ -91,7 +92,8 @@ class Room:
     async def touch(self, found: Known) -> None:
         """Have a Workload be looked at again, as time alone would."""
         change = {"metadata": {"annotations": {"touched": str(self.place.clock.ahead)}}}
-        await self.place.patch(WORKLOADS, found.name, change)
+        with suppress(NotFoundError):  # Somebody else may have had it looked at, and it is gone.
+            await self.place.patch(WORKLOADS, found.name, change)
 
     async def pass_time(self, seconds: float, found: Known) -> None:
         self.place.clock.ahead += seconds
@@ -127,13 +129,18 @@ def job(name: str, *, cpu: int = 1, pods: int = 1, queue: str = "q", **more: Any
     container = {"name": "main", "image": "i", "resources": {"requests": {"cpu": cpu}}}
     labels = {QUEUE: queue} if queue else {}
     spec = {"restartPolicy": "Never", "containers": [container]}
+    required = more.pop("required", "")
+    template = {"spec": spec}
+    if required:
+        annotations = {"kueue.x-k8s.io/podset-required-topology": required}
+        template["metadata"] = {"annotations": annotations}
     return {
         "metadata": {
             "name": name,
             "labels": labels | more.pop("labels", {}),
             "annotations": more.pop("annotations", {}),
         },
-        "spec": {"parallelism": pods, "completions": pods, "template": {"spec": spec}, **more},
+        "spec": {"parallelism": pods, "completions": pods, "template": template, **more},
     }
 
 

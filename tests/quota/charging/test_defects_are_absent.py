@@ -111,6 +111,7 @@ def test_5_all_pods_and_claims_of_a_workload_need_devices() -> None:
     sets = [PodSetRequest(name, 1, pods("t")) for name in ("a", "b")]
     assert refused(asked.price_workload("default", sets)).code is Code.DEVICE_SHORTAGE
     assert charged(price(state, pods("t"))) == {"gpus": 1}
+    assert charged(price(state, pods("t", "t"), rules=KUEUE)) == {"gpus": 2}
 
 
 def test_5_the_first_request_that_gets_nothing_is_named() -> None:

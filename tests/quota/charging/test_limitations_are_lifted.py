@@ -9,7 +9,7 @@ import pytest
 from drayman.api.codec import convert
 from drayman.api.resource import DeviceTaintRule, ResourceClaim
 from drayman.quota.charging.outcome import Code
-from drayman.quota.charging.pricing import PodSetRequest
+from drayman.quota.charging.pricing import DevicePricing, PodSetRequest
 from oracle.build import (
     capacity,
     device,
@@ -267,6 +267,33 @@ def test_devices_in_use_are_no_reason_against_a_price() -> None:
     state.set_template(
         template("t", [exactly(select=["true"])], constraints=[{"matchAttribute": NUMA}])
     )
+    assert charged(price(state, pods("t"))) == {"gpus": 1}
+
+
+# Selectors that take long.
+
+MANY = "[1, 2, 3, 4, 5, 6, 7, 8]"
+COSTLY = f"{MANY}.all(a, {MANY}.all(b, a + b < 99))"
+
+
+def test_selectors_that_take_long_are_looked_at_in_parts() -> None:
+    """Nobody else has to wait for them; every attempt goes on from where the last one ended."""
+    devices = [device(f"d{n}", attrs={"serial": f"{n}"}) for n in range(20)]
+    each = f'{COSTLY} && device.attributes["{GPU}"].serial != ""'
+    state = cluster(on("n", *devices), templates={"t": [exactly(count=20, select=[each])]})
+    mappings = pricing(state).mappings
+    asked = DevicePricing(state, mappings, most_work=20_000)
+    attempts = [asked.price("default", "main", pods("t")) for _ in range(20)]
+    first = refused(attempts[0])
+    assert (first.code, first.retryable) == (Code.UNFINISHED, True)
+    assert (first.depends_on.templates, first.depends_on.classes) == ({("default", "t")}, {"gpu"})
+    assert charged(attempts[-1]) == {"gpus": 20}
+
+
+def test_a_single_long_look_is_done_at_once() -> None:
+    """What cannot be divided is not put off for ever."""
+    long = f"{MANY}.all(c, {MANY}.all(d, {COSTLY}))"
+    state = cluster(on("n", "d0"), templates={"t": [exactly(select=[long])]})
     assert charged(price(state, pods("t"))) == {"gpus": 1}
 
 

@@ -21,7 +21,7 @@ from placement.everything import everything
 
 HOST = "kubernetes.io/hostname"
 NAMESPACE = "default"
-_MARKS = ("marks", "_marks")
+_NO_CONTENT = ("marks", "_marks", "_crowds", "_is_counting")
 TEMPLATES: Mapping[str, list[dict[str, Any]]] = {
     "one": [exactly()],
     "two": [exactly(count=2)],
@@ -128,20 +128,23 @@ def real_pods(wanted: WorkloadPods, priority: int = 0) -> list[tuple[str, Pod]]:
     for each in wanted.pod_sets:
         for number in range(each.count):
             name = f"{wanted.name}-{each.name}-x{number}"
-            metadata = ObjectMeta(name=name, namespace=wanted.namespace, uid=name)
+            labels = each.template.metadata.labels
+            metadata = ObjectMeta(name=name, namespace=wanted.namespace, uid=name, labels=labels)
             spec = replace(each.template.spec, priority=priority)
             found.append((each.name, Pod(metadata=metadata, spec=spec)))
     return found
 
 
 def content(state: ClusterState) -> Any:
-    """All that a state consists of, but for the marks, which only ever grow outside of trials."""
-    return _unmarked(everything(state))
+    """All that a state consists of, but for the marks, which only ever grow outside of trials, and an index of pods that begins with the
+    first pod that depends on others, and keeps what kinds of pods there were."""
+    return _with_content(everything(state))
 
 
-def _unmarked(value: Any) -> Any:
+def _with_content(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _unmarked(each) for key, each in value.items() if key not in _MARKS}
+        kept = {key: each for key, each in value.items() if key not in _NO_CONTENT}
+        return {key: found for key, each in kept.items() if (found := _with_content(each)) != {}}
     if isinstance(value, (list, tuple)):
-        return [_unmarked(each) for each in value]
+        return [_with_content(each) for each in value]
     return value

@@ -247,3 +247,31 @@ def test_a_node_that_shrank_loses_what_does_not_fit_any_more() -> None:
     assert isinstance(result, Moved)
     assert [place.node for place in result.reservation.places] == ["a", "a", "a", "b"]
     assert "Insufficient cpu" in result.reason
+
+
+def test_names_that_run_together_are_kept_apart() -> None:
+    """Pod set `b-c` of workload `a` and pod set `c` of workload `a-b` are two things."""
+    stage = Stage(a=2)
+    first = stage.admitted(workload("a", pod_set(1, template(["one"]), name="b-c")))
+    second = stage.admitted(workload("a-b", pod_set(1, template(["one"]), name="c")))
+    assert isinstance(stage.fit(workload("w", pod_set(1, template(["one"])))), Unfit)
+    for reservation in (first, second):
+        stage.book.release(reservation.key)
+    assert isinstance(stage.fit(workload("w", pod_set(1, template(["two"])))), RoomReservation)
+
+
+def test_refusals_hold_until_something_changes() -> None:
+    """Workloads that are alike are refused alike, whatever their names, and none of them once there is room, a claim template or a node."""
+    stage = Stage(a=2)
+    held = stage.admitted(workload("w", pod_set(2, template(["one"]))))
+    refusals = [stage.fit(workload(f"w{n}", pod_set(2, template(["one"])))) for n in range(3)]
+    assert isinstance(refusals[0], Unfit)
+    assert refusals[0] == refusals[1] == refusals[2]
+    other = stage.fit(workload("w4", pod_set(3, template(["one"]))))
+    assert isinstance(other, Unfit)
+    assert "room for 0 of 3 pods" in other.message
+    stage.book.release(held.key)
+    assert isinstance(stage.fit(workload("w1", pod_set(2, template(["one"])))), RoomReservation)
+    assert isinstance(stage.fit(workload("w4", pod_set(3, template(["one"])))), Unfit)
+    add_node(stage.state, make_node("b"), whole("b", ["small"]))
+    assert isinstance(stage.fit(workload("w4", pod_set(3, template(["one"])))), RoomReservation)

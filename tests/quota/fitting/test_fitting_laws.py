@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from drayman.quota.fitting.expecting import WorkloadPods
 from drayman.quota.fitting.fitter import Fitter, Intact
 from drayman.quota.fitting.reservation import RoomReservation
 from quota.fitting.clusters import (
+    HOST,
     TEMPLATES,
     add_node,
     content,
@@ -53,13 +55,31 @@ def clusters(draw: st.DrawFn) -> ClusterState:
     return state
 
 
+_ALIKE = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": HOST}
+RULES: tuple[dict[str, Any], ...] = (
+    {},
+    {"nodeSelector": {ZONE: "z0"}},
+    {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_ALIKE]}}},
+)
+"""Where pods may be: anywhere, in a zone, or on a node without another pod with the label that some have."""
+
+
+def made_template(claims: list[str], cpu: int, rule: int, *, labelled: bool, port: bool) -> Any:
+    made = template(claims, cpu, **RULES[rule])
+    if labelled:
+        made["metadata"] = {"labels": {"app": "x"}}
+    if port:
+        made["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
+    return made
+
+
 templates = st.builds(
-    lambda claims, cpu, zone: template(
-        claims, cpu, **({"nodeSelector": {ZONE: zone}} if zone else {})
-    ),
+    made_template,
     st.lists(st.sampled_from(sorted(TEMPLATES)), max_size=2),
     st.integers(1, 2),
-    st.sampled_from(["", "", "z0"]),
+    st.sampled_from([0, 0, 1, 2]),
+    labelled=st.booleans(),
+    port=st.sampled_from([False, False, True]),
 )
 
 

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from drayman.api.codec import convert
-from drayman.api.core import Pod
+from drayman.api.core import Pod, PodStatus
 from drayman.api.kueue_workload import Admission, Workload
+from drayman.placement.decision.deciding import Decider
+from drayman.placement.decision.placements import Placement
+from drayman.placement.nominations import Nominations
 from drayman.placement.state import ClusterState
 from drayman.quota.fitting.fitter import Unfit
 from drayman.quota.fitting.rooms import ROOM, Rooms
 from quota.fitting.clusters import (
+    HOST,
     NAMESPACE,
     add_node,
     content,
@@ -39,8 +45,9 @@ def make_workload(
     conditions: tuple[str, ...] = ("QuotaReserved", "Admitted"),
     admission: dict[str, Any] | None = None,
     reclaimable: int = 0,
+    owner: str = "Job",
 ) -> Workload:
-    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": f"job-{name}"}
+    made_for = {"apiVersion": "batch/v1", "kind": owner, "name": name, "uid": f"job-{name}"}
     status: dict[str, Any] = {"conditions": [{"type": each, **TRUE} for each in conditions]}
     if "QuotaReserved" in conditions:
         status["admission"] = admission or ADMISSION
@@ -53,7 +60,7 @@ def make_workload(
                 "name": name,
                 "namespace": NAMESPACE,
                 "uid": f"workload-{name}",
-                "ownerReferences": [owner],
+                "ownerReferences": [made_for],
                 "annotations": {ROOM: room} if room else {},
             },
             "spec": {"podSets": [{"name": "main", "count": 2, "template": template(["one"])}]},
@@ -62,7 +69,7 @@ def make_workload(
     )
 
 
-def make_pod(uid: str, job: str = "w", node: str = "", phase: str = "Pending") -> Pod:
+def make_pod(uid: str, job: str = "w", node: str = "", phase: str = "Pending", **spec: Any) -> Pod:
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": f"job-{job}"}
     metadata = {
         "name": uid,
@@ -71,8 +78,8 @@ def make_pod(uid: str, job: str = "w", node: str = "", phase: str = "Pending") -
         "labels": {"kueue.x-k8s.io/podset": "main"},
         "ownerReferences": [{**owner, "controller": True}],
     }
-    spec = {**template(["one"])["spec"], "nodeName": node}
-    return convert(Pod, {"metadata": metadata, "spec": spec, "status": {"phase": phase}})
+    made = {**template(["one"])["spec"], "nodeName": node, **spec}
+    return convert(Pod, {"metadata": metadata, "spec": made, "status": {"phase": phase}})
 
 
 def make_cluster(devices: int = 2) -> ClusterState:
@@ -119,33 +126,70 @@ def test_a_workload_that_holds_nothing_keeps_nothing() -> None:
 
 
 def test_pods_get_their_places() -> None:
-    """Each pod of the workload's owner gets a place, which then does not count; strangers get none."""
+    """Each pod of the workload's owner gets a place, which counts until the pod has a node; strangers get none."""
     state = make_cluster(3)
     before = content(state)
     rooms = Rooms(state)
     admitted(rooms)
+    kept = content(state)
     assert rooms.see(make_pod("x", job="other")) is None
     places = [rooms.see(make_pod(uid)) for uid in ("p0", "p1", "p2")]
     assert [place is not None for place in places] == [True, True, False]
     assert rooms.see(make_pod("p0")) is places[0]
+    assert content(state) == kept
+    for uid in ("p0", "p1"):
+        rooms.see(make_pod(uid, node="a"))
     assert content(state) == before
 
 
-def test_a_pod_that_is_lost_is_replaced_and_one_that_succeeded_is_not() -> None:
-    """The place of a pod that is deleted or has failed is kept for the next one."""
+def test_room_is_not_kept_from_pods_that_nobody_can_tell_are_the_workloads() -> None:
+    """A set of Jobs has others make its pods: there has to be room, but it is not held against them."""
+    state = make_cluster()
+    before = content(state)
+    rooms = Rooms(state)
+    wanted = make_workload(conditions=(), owner="JobSet")
+    assert isinstance(rooms.admit(wanted, convert(Admission, ADMISSION), {}, 0.0), str)
+    assert content(state) == before
+    small = Rooms(make_cluster(1))
+    assert isinstance(small.admit(wanted, convert(Admission, ADMISSION), {}, 0.0), Unfit)
+
+
+def test_a_pod_that_is_lost_or_ends_is_replaced() -> None:
+    """The place of a pod that is deleted, has failed or succeeded is kept for the next one."""
     state = make_cluster()
     before = content(state)
     rooms = Rooms(state)
     admitted(rooms)
     kept = content(state)
+    for lost, phase in (("p0", ""), ("p1", "Failed"), ("p2", "Succeeded")):
+        for uid in (lost, "other"):
+            assert rooms.see(make_pod(uid, node="a")) is not None
+        assert content(state) == before
+        if phase:
+            rooms.see(make_pod(lost, phase=phase))
+        else:
+            rooms.lose(make_pod(lost))
+        rooms.lose(make_pod("other"))
+        assert content(state) == kept
+
+
+def test_pods_that_end_for_good_give_back_their_room() -> None:
+    """What the workload says is reclaimable is kept no longer; what pods have stays theirs."""
+    state = make_cluster()
+    before = content(state)
+    rooms = Rooms(state)
+    text = admitted(rooms)
     for uid in ("p0", "p1"):
-        rooms.see(make_pod(uid))
-    rooms.lose(make_pod("p0"))
-    rooms.see(make_pod("p1", phase="Failed"))
-    assert content(state) == kept
-    for uid in ("p2", "p3"):
-        assert rooms.see(make_pod(uid)) is not None
-    rooms.see(make_pod("p2", phase="Succeeded"))
+        rooms.see(make_pod(uid, node="a"))
+    rooms.see(make_pod("p0", phase="Succeeded"))
+    assert content(state) != before
+    rooms.follow(make_workload(room=text, reclaimable=1))
+    assert content(state) == before
+    rooms.lose(make_pod("p1"))
+    assert content(state) != before
+    rooms.follow(make_workload(room=text, reclaimable=2))
+    assert content(state) == before
+    rooms.forget(f"{NAMESPACE}/w")
     assert content(state) == before
 
 
@@ -159,6 +203,7 @@ def test_pods_may_be_seen_before_their_workload() -> None:
     assert rooms.see(make_pod("p1")) is None
     told = rooms.follow(make_workload(room=text))
     assert {pod.metadata.uid for pod, _ in told} == {"p0", "p1"}
+    rooms.see(make_pod("p1", node="a"))
     assert content(state) == before
 
 
@@ -179,3 +224,63 @@ def test_text_that_cannot_be_read_keeps_nothing() -> None:
     stray = '{"places":[{"podSet":"other","number":7,"node":"a"}]}'
     rooms.follow(make_workload(room=stray))
     assert content(state) == before
+    twice = '{"podSet":"main","number":0,"node":"nowhere"}'
+    rooms.follow(make_workload(room=f'{{"places":[{twice},{twice}]}}'))
+    rooms.forget(f"{NAMESPACE}/w")
+    assert content(state) == before
+
+
+def test_room_that_others_would_leave() -> None:
+    """Who could go is found out by supposing it: what they keep, and what their pods use. Nothing changes by that."""
+    state = make_cluster(2)
+    rooms = Rooms(state)
+    admitted(rooms)
+    wanted, admission = make_workload("x", conditions=()), convert(Admission, ADMISSION)
+    before = content(state)
+    assert not rooms.fits_without(wanted, admission, {}, (), 0.0)
+    assert rooms.fits_without(wanted, admission, {}, [f"{NAMESPACE}/w"], 0.0)
+    assert content(state) == before
+    # Once its pods are bound, it is they that would have to go.
+    decider = Decider(state, nominations=Nominations(state))
+    for uid in ("p0", "p1"):
+        place = rooms.see(make_pod(uid))
+        assert place is not None
+        rooms.book.fulfil(uid)
+        decider.nominations.keep(make_pod(uid), place.node, place.allocations)
+        placement = decider.round(0.0).decide(make_pod(uid))
+        assert isinstance(placement, Placement)
+        for made in placement.made:
+            claim = replace(made.claim, metadata=replace(made.claim.metadata, uid=f"claim-{uid}"))
+            state.adopt(made.holder, claim)
+            state.set_claim(claim)
+        bound = replace(
+            make_pod(uid, node="a"),
+            status=PodStatus(resource_claim_statuses=placement.generated, phase="Running"),
+        )
+        state.set_pod(bound)
+        rooms.see(bound)
+    assert not rooms.fits_without(wanted, admission, {}, (), 0.0)
+    assert rooms.fits_without(wanted, admission, {}, [f"{NAMESPACE}/w"], 0.0)
+    assert not rooms.fits_without(wanted, admission, {}, (), 0.0)
+
+
+def test_pods_of_a_topology_get_the_places_of_their_domains() -> None:
+    """A pod that is held by a gate has no place yet; with its gate removed it has one on the host that it was assigned to."""
+    state = make_cluster(1)
+    add_node(state, make_node("b"), whole("b", ["small"]))
+    rooms = Rooms(state)
+    hosts = {"levels": [HOST], "slices": []}
+    values = {"individual": {"roots": ["a", "b"]}}
+    hosts["slices"] = [
+        {"domainCount": 2, "valuesPerLevel": [values], "podCounts": {"universal": 1}}
+    ]
+    assigned = {**ADMISSION["podSetAssignments"][0], "topologyAssignment": hosts}
+    admission = convert(Admission, {"clusterQueue": "q", "podSetAssignments": [assigned]})
+    assert isinstance(rooms.admit(make_workload(conditions=()), admission, {}, 0.0), str)
+    gates = [{"name": "kueue.x-k8s.io/topology"}]
+    for uid in ("p0", "p1"):
+        assert rooms.see(make_pod(uid, schedulingGates=gates)) is None
+    for uid, host in (("p0", "b"), ("p1", "a")):
+        place = rooms.see(make_pod(uid, nodeSelector={HOST: host}))
+        assert place is not None
+        assert place.node == host

@@ -1,7 +1,7 @@
 """Twelve checks that a scheduler of gangs should pass, each by its number.
 
-Shares of queues (8) and what queues may take from each other (9) need queues, which nothing here has: of the ninth there is what holds
-without them. The tenth is about proposals of `drayman defrag`; more about those is in `tests/simulate/moving`.
+Shares of queues (8) and what queues may take from each other (9) are in `tests/quota/shares/test_gang_checks.py`: of the ninth there is
+here what holds without queues. The tenth is about proposals of `drayman defrag`; more about those is in `tests/simulate/moving`.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ CUSTOM_ACTORS: Final[Mapping[str, Acting]] = {
     "admissionchecks.kueue.x-k8s.io": by(Part.CONTROLLERS, effect="workloads wait until a controller, maybe the one here, lets them start"),
     "multikueueconfigs.kueue.x-k8s.io": by(Part.CONTROLLERS, effect="checks name it: workloads run in one of its clusters"),
     "multikueueclusters.kueue.x-k8s.io": by(Part.CONTROLLERS, effect="workloads are handed to it; its status says whether it answers"),
-    "topologies.kueue.x-k8s.io": by(Part.SCHEDULER, effect="pod groups name its levels"),
+    "topologies.kueue.x-k8s.io": by(Part.CONTROLLERS, Part.SCHEDULER, effect="workloads get places in it, and pod groups name its levels"),
 }  # fmt: skip
 """Custom kinds about which something is known."""
 

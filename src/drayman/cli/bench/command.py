@@ -1,4 +1,4 @@
-"""`drayman bench schedule` and `drayman bench gangs`."""
+"""`drayman bench schedule`, `drayman bench gangs` and `drayman bench quota`."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ Examples:
 """
 
 
+_SUITES: Final = ("baseline", "large-scale")
 _SCENES: Final = ("gang", "refusal", "jobs", "preemption", "defragmentation")
 
 
@@ -144,6 +145,53 @@ def gangs(scenes: tuple[str, ...], nodes: int, as_json: bool) -> None:
             to_stdout(json.dumps(figure))
         else:
             to_stdout(scene_line(figure))
+
+
+@bench.command(
+    short_help="Measure how many workloads per second are admitted.",
+    epilog="""\b
+Examples:
+  drayman bench quota
+  drayman bench quota --suite baseline --json
+""",
+)
+@click.option(
+    "--suite",
+    "suites",
+    type=click.Choice(_SUITES),
+    multiple=True,
+    help="Only this; may be repeated. Default: both.",
+)
+@click.option("--devices", is_flag=True, help="Workloads ask for devices by claim templates.")
+@click.option(
+    "--part",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="Only one in so many of the workloads of each queue.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each figure.")
+def quota(suites: tuple[str, ...], devices: bool, part: int, as_json: bool) -> None:
+    """Have the engine of quota admit workloads as in Kueue's own load tests, and say how many a second.
+
+    Workloads end as soon as they are admitted. Nothing is written anywhere: this is the time that decisions take, with the objects read.
+    """
+    from dataclasses import asdict, replace
+
+    from drayman.cli.bench.quota import SUITES, measure
+
+    for name in suites or _SUITES:
+        suite = SUITES[name]
+        suite = replace(suite, workloads=max(1, suite.workloads // part))
+        with _Bar() as progress:
+            figure = measure(name, suite, progress, devices=devices)
+        if as_json:
+            found = {**asdict(figure), "per_second": round(figure.per_second, 1)}
+            to_stdout(json.dumps({**found, "seconds": round(figure.seconds, 3)}))
+        else:
+            told = f"{figure.workloads:>6} workloads {figure.queues:>5} queues"
+            kueue = f" (Kueue {figure.published:g}/s)" if figure.published else ""
+            to_stdout(f"{figure.suite:<24} {told} {figure.per_second:>6.0f}/s{kueue}")
 
 
 def scene_line(figure: Mapping[str, Any]) -> str:

@@ -11,7 +11,8 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from drayman.api.core import Namespace
+from drayman.api.core import Namespace, Node, Pod
+from drayman.api.custom_groups import KueueTopology
 from drayman.api.errors import ApiError
 from drayman.api.kueue import ClusterQueue, Cohort, LocalQueue, ResourceFlavor
 from drayman.api.kueue_workload import Workload
@@ -19,12 +20,16 @@ from drayman.api.limit_ranges import LimitRange
 from drayman.cluster.breaks import Breaks
 from drayman.cluster.informer import Notice
 from drayman.cluster.resources import Resource, StructCodec, typed
+from drayman.controllers.quota.checks import Checks
 from drayman.controllers.quota.configuration import QueueConfiguration
-from drayman.controllers.quota.devices import DELETED, Devices
+from drayman.controllers.quota.devices import Devices
 from drayman.controllers.quota.loop import Key
+from drayman.controllers.quota.rooms import WAITING_FOR_ROOM, RoomKeeping
 from drayman.controllers.quota.shared import Shared
 from drayman.controllers.quota.verdicts import Outcome, Verdicts
-from drayman.quota.decisions import Decision, Refused
+from drayman.controllers.quota.view import DELETED, ClusterView
+from drayman.quota.decisions import Decision, Refused, Reserved
+from drayman.quota.fitting.fitter import Unfit
 from drayman.quota.state import QuotaState
 from drayman.workloads.queued import life
 
@@ -38,12 +43,17 @@ _FOLLOWED: Final[Mapping[type, Resource[Any]]] = {
     ClusterQueue: typed(ClusterQueue),
     LocalQueue: typed(LocalQueue),
     Namespace: typed(Namespace),
+    KueueTopology: typed(KueueTopology),
+    Node: typed(Node),
+    Pod: typed(Pod),
     # Only read here, so it is not in the catalog.
     LimitRange: Resource(
         "", "v1", "limitranges", "LimitRange", True, StructCodec(LimitRange), complete=False
     ),
 }
 """What queues depend on, in the order in which a new engine is told of it."""
+_OF_TOPOLOGIES: Final = (Node, Pod)
+"""What only matters where there are topologies."""
 
 _SOON_S: Final = 0.01
 """After which the cache should show what somebody else has written."""
@@ -56,17 +66,25 @@ class Admitting:
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
-        self.devices = Devices(shared.informers, self._price_again)
+        self._view = ClusterView(shared.informers)
+        self.devices = Devices(self._view, self._price_again)
+        self._checks = Checks(shared.informers, self._checks_changed)
+        self.rooms = RoomKeeping(shared, self._view, self._try_unfit_again)
+        self._unfit: dict[Key, int] = {}
+        """Workloads with quota and no room, and their generation: not tried again until something improves."""
         self._changed: dict[Key, None] = {}
         """Workloads to be looked at, in the order of their changes."""
         self._event = asyncio.Event()
         self._breaks = Breaks()
         self._listeners: list[Listener] = []
         self._queue_listeners: list[Callable[[], None]] = []
+        self._count_listeners: list[Callable[[], None]] = []
+        self._touched: set[Key] = set()
         self._caches: dict[type, Any] = {}
         self.state = self._new_state()
         self.verdicts = Verdicts(shared, self)
         self._is_new = True
+        self._has_topologies = False
         for type_, resource in _FOLLOWED.items():
             informer = shared.informers.informer(resource)
             self._caches[type_] = informer.cache
@@ -80,6 +98,15 @@ class Admitting:
     def listen_to_queues(self, listener: Callable[[], None]) -> None:
         """Be told when queues, or what they are made of, have changed."""
         self._queue_listeners.append(listener)
+
+    def listen_to_counts(self, listener: Callable[[], None]) -> None:
+        """Be told when the numbers of queues may have changed: see `take_touched`."""
+        self._count_listeners.append(listener)
+
+    def take_touched(self) -> set[Key]:
+        """The queues whose numbers may have changed since the last call. Cluster queues have no namespace."""
+        touched, self._touched = self._touched, set()
+        return touched
 
     def look_at(self, keys: Iterable[Key]) -> None:
         """Have Workloads be looked at again."""
@@ -100,13 +127,36 @@ class Admitting:
 
     def _handler(self, type_: type) -> Callable[[Notice[Any]], None]:
         def handle(notice: Notice[Any]) -> None:
-            if not self._is_new:
-                self._take(type_, notice.object, gone=notice.type == DELETED)
-                self._event.set()
-                for listener in self._queue_listeners:
-                    listener()
+            old, new, gone = notice.old, notice.object, notice.type == DELETED
+            if self._is_new:
+                return
+            if type_ in _OF_TOPOLOGIES:
+                if self._has_topologies:
+                    self._take(type_, new, gone=gone)
+                    self._event.set()
+                return
+            if old is not None and not gone and not _is_otherwise(old, new):
+                return
+            if type_ is KueueTopology and not self._has_topologies:
+                self._is_new = True  # The engine has to be told of nodes and pods, too.
+            self._take(type_, new, gone=gone)
+            self._queues_changed()
+            self._event.set()
 
         return handle
+
+    def _checks_changed(self) -> None:
+        if not self._is_new:
+            self._queues_changed()
+            self._event.set()
+
+    def _queues_changed(self) -> None:
+        """Have everything be looked at that a queue means something for."""
+        self._checks.judge(self.state.books)
+        self._touched.update(self._caches[ClusterQueue].names())
+        self._touched.update(self._caches[LocalQueue].names())
+        for listener in (*self._queue_listeners, *self._count_listeners):
+            listener()
 
     def _take(self, type_: type, value: Any, *, gone: bool) -> None:
         """Tell the engine of an object that queues depend on."""
@@ -124,6 +174,12 @@ class Admitting:
                 state.remove_local_queue(metadata.namespace, metadata.name, now)
             elif type_ is LocalQueue:
                 state.set_local_queue(value, now)
+            elif type_ is KueueTopology:
+                state.remove_topology(metadata.name) if gone else state.set_topology(value)
+            elif type_ is Node:
+                state.remove_node(metadata.name) if gone else state.set_node(value)
+            elif type_ is Pod:
+                state.remove_pod(metadata.uid) if gone else state.set_pod(value)
             elif type_ is Namespace:
                 state.remove_namespace(metadata.name) if gone else state.set_namespace(value)
             elif gone:
@@ -165,27 +221,61 @@ class Admitting:
             refused.update(each for each in decisions if isinstance(each, Refused))
             if not fresh:
                 break
-            outcome = await self.verdicts.carry_out(fresh)
+            roomy, rooms = await self._with_room(fresh)
+            outcome = await self.verdicts.carry_out(roomy, rooms)
             if outcome is not Outcome.WRITTEN:
                 pause = _PAUSE_S if outcome is Outcome.REFUSED else _SOON_S
                 asyncio.get_running_loop().call_later(pause, self._event.set)
                 break
             await self._breaks.between()
             await self._take_changes()
-        for listener in self._queue_listeners:
-            listener()
+        if self._touched:
+            for listener in self._count_listeners:
+                listener()
+
+    async def _with_room(self, decisions: list[Decision]) -> tuple[list[Decision], dict[str, str]]:
+        """Decisions, of which those are refused that have quota and no room; and what to write down about the room of the others."""
+        kept: list[Decision] = []
+        texts: dict[str, str] = {}
+        for decision in decisions:
+            found: str | Unfit | None = None
+            namespace, _, name = decision.key.partition("/")
+            known = self._shared.book.find((namespace, name))
+            if isinstance(decision, Reserved) and known is not None:
+                checks = self.verdicts.required_checks(decision.admission)
+                if not self._checks.send_elsewhere(checks):
+                    found = self.rooms.admit(known, decision.admission)
+                await self._breaks.between()
+            if isinstance(found, Unfit) and known is not None:
+                self._unfit[known.key] = known.generation
+                self.state.remove_workload(decision.key)
+                kept.append(Refused(decision.key, WAITING_FOR_ROOM, found.message))
+                continue
+            if isinstance(found, str):
+                texts[decision.key] = found
+            kept.append(decision)
+        return kept, texts
+
+    def _try_unfit_again(self) -> None:
+        """Something in the cluster may have made room."""
+        unfit, self._unfit = self._unfit, {}
+        if unfit:
+            self.look_at(unfit)
 
     async def _begin(self) -> None:
         """Tell a new engine of everything."""
         self.state = self._new_state()
         self._is_new = False
+        self._unfit.clear()
+        self._has_topologies = len(self._caches[KueueTopology]) > 0
         for type_, cache in self._caches.items():
-            for value in cache:
-                self._take(type_, value, gone=False)
+            if type_ not in _OF_TOPOLOGIES or self._has_topologies:
+                for value in cache:
+                    self._take(type_, value, gone=False)
+                    await self._breaks.between()
         for known in self._shared.book.all():
             self._changed[known.key] = None
-        for listener in self._queue_listeners:
-            listener()
+        self._queues_changed()
 
     async def _take_changes(self) -> None:
         while self._changed:
@@ -199,11 +289,34 @@ class Admitting:
     def tell(self, key: Key) -> None:
         """Tell the engine of a Workload as it is known to be."""
         name = "/".join(key)
+        self._touch(name)
+        self._tell(key, name)
+        self._touch(name)
+
+    def _touch(self, name: str) -> None:
+        """Note the queues that a Workload waits in or holds quota of."""
+        entry = self.state.entries.get(name)
+        if entry is None:
+            return
+        namespace, _, local = entry.facts.queue.partition("/")
+        self._touched.add((namespace, local))
+        holding = entry.holding
+        for queue in (entry.waits_in, "" if holding is None else holding.cluster_queue):
+            if queue:
+                self._touched.add(("", queue))
+
+    def _tell(self, key: Key, name: str) -> None:
         known = self._shared.book.find(key)
         if known is None:
             self.state.remove_workload(name)
             self.devices.forget(name)
+            self.rooms.forget(key)
+            self._unfit.pop(key, None)
             return
+        self.rooms.follow(known)
+        if self._unfit.get(key) == known.generation:
+            return
+        self._unfit.pop(key, None)
         if known.problem or (known.spec.active and life.is_deactivated(known.status)):
             # One that was made active again waits from when its status says so: what was counted against it is forgotten first.
             self.state.remove_workload(name)
@@ -219,4 +332,13 @@ class Admitting:
     def forget(self, key: Key) -> None:
         """What was given to a Workload could not be written."""
         self.state.forget("/".join(key), self._shared.clock())
+        self.rooms.forget(key)
         self._changed[key] = None
+
+
+def _is_otherwise(old: Any, new: Any) -> bool:
+    """Whether more has changed than a status, most of which are our own."""
+    parts = ("spec", "value")
+    return old.metadata.labels != new.metadata.labels or any(
+        getattr(old, part, None) != getattr(new, part, None) for part in parts
+    )

@@ -6,7 +6,7 @@ the same time do not undo each other's work: the second is refused and decides a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,11 +22,11 @@ from drayman.cluster.event_buffer import Reference
 from drayman.cluster.informer import Handler, Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.options import DeleteOptions
-from drayman.cluster.patches import json_patch
+from drayman.cluster.patches import json_patch, merge_patch
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import JsonObject, typed
 from drayman.cluster.together import Bundle
-from drayman.cluster.writes import PatchWrite
+from drayman.cluster.writes import PatchWrite, Write
 from drayman.controllers.quota.loop import Key
 from drayman.controllers.workloads.holdings import version_of
 from drayman.workloads.queued.bodies import status_body
@@ -142,21 +142,34 @@ class WorkloadBook:
         status: WorkloadStatus,
         refused: Callable[[ClusterError], None],
         written: Callable[[Known], None],
+        annotations: Mapping[str, str] | None = None,
     ) -> Bundle:
-        """A status to be written together with others; the functions are told what became of it."""
+        """A status, and annotations, to be written together with others; the functions are told what became of it."""
         metadata = known_.workload.metadata
         change: JsonObject = {"op": "add", "path": "/status", "value": status_body(status)}
-        patch = json_patch([_version(known_), change])
-        write = PatchWrite(
-            WORKLOADS, metadata.name, patch, metadata.namespace, subresource="status"
-        )
+        operations = [change] if annotations else [_version(known_), change]
+        writes: list[Write] = [
+            PatchWrite(
+                WORKLOADS,
+                metadata.name,
+                json_patch(operations),
+                metadata.namespace,
+                subresource="status",
+            )
+        ]
+        if annotations:
+            # The version is that before both writes, so only the first can name it; they stand or fall together.
+            version = metadata.resource_version
+            noted = {"metadata": {"resourceVersion": version, "annotations": dict(annotations)}}
+            patch = merge_patch(noted)
+            writes.insert(0, PatchWrite(WORKLOADS, metadata.name, patch, metadata.namespace))
 
         def taken(answers: Sequence[object]) -> None:
-            (answer,) = answers
+            answer = answers[-1]
             assert isinstance(answer, Workload)
             written(self._wrote(answer))
 
-        return Bundle([write], refused, taken)
+        return Bundle(writes, refused, taken)
 
     async def change(self, known_: Known, operations: Sequence[JsonObject]) -> Known:
         """Changes the spec or the metadata. Raises ConflictError where the object has changed meanwhile."""

@@ -1,15 +1,11 @@
-"""The price of devices as the cluster is now: classes, slices, claims, templates, taints and nodes, and whom a change of these concerns.
-
-A state of its own, because the scheduler's is the scheduler's: here it is counted which devices there are, not who gets which. It is
-filled when the first Workload asks for a device, so that a cluster without queues pays nothing for it.
-"""
+"""The price of devices as the cluster is now, and whom a change of classes, slices, claims, templates, taints or nodes concerns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
-from drayman.api.core import Namespace, Node
+from drayman.api.core import Node
 from drayman.api.kueue import PodTemplate
 from drayman.api.resource import (
     DeviceClass,
@@ -18,45 +14,27 @@ from drayman.api.resource import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
-from drayman.cluster.informer import Informer, Notice
-from drayman.cluster.informers import Informers
-from drayman.cluster.resources import typed
-from drayman.inventory.features import Features
-from drayman.placement.followed import FOLLOWED, Followed
-from drayman.placement.state import ClusterState
+from drayman.cluster.informer import Notice
+from drayman.controllers.quota.view import DELETED, ClusterView
 from drayman.quota.charging.mappings import DeviceClassMappings
 from drayman.quota.charging.outcome import Charges, Dependencies, Refused
 from drayman.quota.charging.pricing import DevicePricing
 from drayman.quota.charging.waking import Changed, Waiting
 from drayman.quota.demands import Charged, Price
 
-DELETED: Final = "DELETED"
-_READ: Final = (
-    Namespace,
-    Node,
-    DeviceClass,
-    DeviceTaintRule,
-    ResourceClaimTemplate,
-    ResourceSlice,
-    ResourceClaim,
-)
-
 
 class Devices:
     """Prices pod sets, and remembers what each price was made from."""
 
-    def __init__(self, informers: Informers, concerned: Callable[[str], None]) -> None:
+    def __init__(self, view: ClusterView, concerned: Callable[[str], None]) -> None:
         """`concerned` is called with the key of each Workload whose price may be another one."""
+        self._view = view
         self._concerned = concerned
         self._waiting = Waiting()
-        self._followed: list[tuple[Followed, Informer[Any]]] = [
-            (kind, informers.informer(typed(kind.type))) for kind in FOLLOWED if kind.type in _READ
-        ]
         self._pricing: DevicePricing | None = None
         self._mappings = DeviceClassMappings()
         self._seen = Dependencies()
-        for kind, informer in self._followed:
-            informer.add_handler(self._handler(kind))
+        view.listen(self._changed)
 
     def price(self, namespace: str, pod_set: str, template: PodTemplate) -> Price:
         """What one pod of a set costs."""
@@ -89,32 +67,16 @@ class Devices:
 
     def _prices(self) -> DevicePricing:
         if self._pricing is None:
-            state = ClusterState(Features(), _wake_nothing)
-            for kind, informer in self._followed:
-                for each in informer.cache:
-                    kind.put(state, each)
-            self._pricing = DevicePricing(state, self._mappings)
+            self._pricing = DevicePricing(self._view.state, self._mappings)
         return self._pricing
 
-    def _handler(self, kind: Followed) -> Callable[[Notice[Any]], None]:
-        def handle(notice: Notice[Any]) -> None:
-            if self._pricing is None:
-                return
-            if notice.type == DELETED:
-                kind.remove(self._pricing.state, notice.object)
-            elif kind.put(self._pricing.state, notice.object) is False:
-                return
-            self._notify(_changed(kind.type, notice))
-
-        return handle
+    def _changed(self, type_: type, notice: Notice[Any]) -> None:
+        if self._pricing is not None:
+            self._notify(_changed(type_, notice))
 
     def _notify(self, changed: Changed) -> None:
         for key in self._waiting.concerned_by(changed):
             self._concerned(key)
-
-
-def _wake_nothing(_change: object) -> None:
-    """Nobody waits for nodes here."""
 
 
 def _asks_extended(template: PodTemplate) -> bool:

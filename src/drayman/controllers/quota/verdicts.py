@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from functools import partial
 from types import NoneType
@@ -23,6 +23,7 @@ from drayman.controllers.quota.shared import Shared
 from drayman.quota.amounts import quantity_of, times
 from drayman.quota.decisions import Decision, Evicted, Preempted, Refused, Reserved
 from drayman.quota.demands import Unpriced
+from drayman.quota.fitting.rooms import ROOM
 from drayman.workloads.queued import life
 
 if TYPE_CHECKING:
@@ -63,11 +64,16 @@ class Verdicts:
         self._engine = engine
         self._queues = shared.informers.informer(typed(ClusterQueue)).cache
 
-    async def carry_out(self, decisions: Sequence[Decision]) -> Outcome:
-        """Write decisions, many in one transaction."""
+    async def carry_out(
+        self, decisions: Sequence[Decision], rooms: Mapping[str, str] | None = None
+    ) -> Outcome:
+        """Write decisions, many in one transaction. `rooms` is what to write down about the room of those that get quota."""
+        texts = rooms or {}
         failed: list[tuple[Key, ClusterError | None]] = []
         bundles = [
-            bundle for each in decisions if (bundle := self._bundle(each, failed)) is not None
+            bundle
+            for each in decisions
+            if (bundle := self._bundle(each, failed, texts.get(each.key))) is not None
         ]
         await write_together(self._shared.client, bundles)
         for key, _ in failed:
@@ -78,7 +84,10 @@ class Verdicts:
         return Outcome.OVERTAKEN if passing else Outcome.REFUSED
 
     def _bundle(
-        self, decision: Decision, failed: list[tuple[Key, ClusterError | None]]
+        self,
+        decision: Decision,
+        failed: list[tuple[Key, ClusterError | None]],
+        room: str | None,
     ) -> Bundle | None:
         namespace, _, name = decision.key.partition("/")
         known = self._shared.book.find((namespace, name))
@@ -94,6 +103,7 @@ class Verdicts:
             status,
             partial(self._refused, known, failed),
             partial(self._written, known.key, report),
+            annotations={ROOM: room} if room is not None else {},
         )
 
     def _written(self, key: Key, report: Callable[[Known], None], written: Known) -> None:

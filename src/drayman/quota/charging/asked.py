@@ -39,6 +39,18 @@ class Bill:
     admin_devices: int = 0
     measured: set[str] = field(default_factory=set)
     depends_on: Dependencies = NOTHING
+    before: Dependencies = NOTHING
+    """What earlier pod sets of the workload depend on."""
+
+    @property
+    def looked_at(self) -> Dependencies:
+        """What the workload depends on so far."""
+        return self.before | self.depends_on
+
+    def begin(self) -> None:
+        """Leave what is on it to the pod set that it is for, and begin with the next one."""
+        self.items, self.admin_devices, self.measured = [], 0, set()
+        self.before, self.depends_on = self.looked_at, NOTHING
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,8 @@ class Code(StrEnum):
     """Devices match, but none gives as much capacity as is asked for."""
     UNSATISFIABLE = "Unsatisfiable"
     """No node could ever satisfy the claims together, whoever uses it."""
+    UNFINISHED = "Unfinished"
+    """The selectors take too long to decide about all devices. What was worked out is kept for the next attempt."""
     QUANTITY_INVALID = "QuantityInvalid"
     """A part of a device is asked for, or more than can be counted."""
     UNSUPPORTED = "Unsupported"

@@ -9,19 +9,22 @@ What the engine of quota adds to the pod sets' own requests is `charges` for eac
 `once` for the set. `price` answers the question of the engine (`quota.demands.Pricing`) about a single pod set.
 
 Prices are of this moment. `depends_on` says which objects they were made from, and `Waiting` (`waking`) whom a change of these concerns.
-Mappings may be replaced at any time (`mappings`). Where others wait, the work that a price takes can be limited as that of a decision is
-(`state.inventory.allowance`): UnfinishedError is then raised, and what was worked out is kept for the next attempt.
+Mappings may be replaced at any time (`mappings`). The work that a price takes is limited; a caller with limits of its own
+(`state.inventory.allowance`) gets an UnfinishedError. What was worked out is kept for the next attempt.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from drayman.api.core import PodResourceClaim
 from drayman.api.kueue import PodTemplate
+from drayman.inventory.allowance import LONG, UnfinishedError
 from drayman.placement.state import ClusterState
 from drayman.quota.charging.asked import Bill, Origin, Terms
 from drayman.quota.charging.claim_users import ClaimUsers
@@ -41,6 +44,10 @@ from drayman.quota.charging.requests import ClaimPricing
 from drayman.quota.charging.rules import Gates, Rules
 from drayman.quota.charging.satisfying import may_be_satisfied
 from drayman.quota.charging.shared_claims import SharedClaims
+
+MOST_WORK: Final = 2_000_000
+"""Of one price, in the unit of `inventory.allowance`: about a second. Selectors that people write need a small part of that for all
+devices of a large cluster, since devices that they cannot tell apart are looked at once."""
 
 
 class PodSetRequest(Struct, frozen=True):
@@ -64,6 +71,7 @@ class DevicePricing:
         rules: Rules | None = None,
         gates: Gates | None = None,
         users: ClaimUsers | None = None,
+        most_work: float = MOST_WORK,
     ) -> None:
         """`users` are the workloads that hold quota for claims already: others that use the same claims do not pay for them again."""
         self.state = state
@@ -71,6 +79,7 @@ class DevicePricing:
         self.rules = rules or Rules()
         self.gates = gates or Gates()
         self.users = users
+        self._most_work = most_work
 
     def price(
         self, namespace: str, pod_set: str, template: PodTemplate, pods: int = 1
@@ -94,22 +103,46 @@ class DevicePricing:
 
         With the node labels of a `flavor`, prices are those of devices on its nodes. `workload` is the key of the workload in `users`.
         """
+        allowance = self.state.inventory.allowance
+        if allowance.left != inf:  # the caller limits the work, and handles what is unfinished
+            return self._price_all(namespace, pod_sets, workload, flavor, Bill())
+        left, bill = self._most_work, Bill()
+        while left > 0:
+            with allowance.limited(left):
+                bill = Bill()
+                try:
+                    return self._price_all(namespace, pod_sets, workload, flavor, bill)
+                except UnfinishedError as error:
+                    left, rest = allowance.left - LONG, error.rest
+            if rest is None:
+                break
+            rest()
+        path = f"{_spec_path(pod_sets[0])}.resourceClaims"
+        text = "the selectors take too long to decide about all devices of the cluster"
+        refusal = Refused.at(Code.UNFINISHED, path, text, retryable=True)
+        return replace(refusal, depends_on=bill.looked_at)
+
+    def _price_all(
+        self,
+        namespace: str,
+        pod_sets: Sequence[PodSetRequest],
+        workload: str,
+        flavor: Mapping[str, str] | None,
+        bill: Bill,
+    ) -> Mapping[str, Charges] | Refused:
         fleet = Fleet(self.state, flavor)
-        bill = Bill()
         classes = self.state.inventory.classes
         claims = ClaimPricing(Terms(fleet, classes, self.mappings, self.rules, bill))
         shared = SharedClaims(self.state, self.mappings, claims, bill, self.users, workload)
         priced: dict[str, Charges] = {}
-        seen = Dependencies()
         try:
             for pod_set in pod_sets:
-                bill.items, bill.admin_devices, bill.measured = [], 0, set()
+                bill.begin()
                 claims.of_pod.clear()
                 shared.prices.clear()
                 replaced = self._price_set(namespace, pod_set, claims, bill, shared)
                 claims.settle()
                 self._check_constraints(claims, _spec_path(pod_set), flavor, bill)
-                seen |= bill.depends_on
                 priced[pod_set.name] = Charges.of_items(
                     bill.items,
                     claims=tuple(shared.prices),
@@ -118,9 +151,8 @@ class DevicePricing:
                     measured=frozenset(bill.measured),
                     depends_on=bill.depends_on,
                 )
-                bill.depends_on = Dependencies()
         except RefusedError as error:
-            return replace(error.refusal, depends_on=seen | bill.depends_on)
+            return replace(error.refusal, depends_on=bill.looked_at)
         return priced
 
     def _price_set(

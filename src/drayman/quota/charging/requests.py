@@ -30,6 +30,9 @@ class ClaimPricing:
             else:
                 text = "neither `exactly` nor `firstAvailable` says what is asked for"
                 raise refuse(Code.UNSUPPORTED, path, text)
+        if not self._terms.rules.all_pods:
+            self.settle()
+            self._competition = Competition()
 
     def settle(self) -> None:
         """Raise RefusedError if there are not enough devices for all claims that were added."""

@@ -55,7 +55,7 @@ class Rules(Struct, frozen=True):
     taints: bool = True
     """Tainted devices are there only for requests that tolerate the taints. Kueue ignores taints."""
     all_pods: bool = True
-    """There must be devices for all pods of the workload together. Kueue compares what one pod asks for by selectors."""
+    """There must be devices for all claims of all pods together. Kueue looks at one claim at a time, and only at its selectors."""
     constraints: bool = True
     """There must be a node that could meet the constraints of a pod's claims. Kueue does not look at them."""
     whole_requests: bool = True

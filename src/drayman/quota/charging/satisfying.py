@@ -16,7 +16,7 @@ from drayman.api.resource import ResourceClaim, ResourceClaimSpec
 from drayman.placement.state import ClusterState
 
 _MOST_STEPS: Final = 20_000
-"""Of one search: many times what a pod on a node takes that has room for it."""
+"""Of all searches together: many times what a pod takes on a node that has room for it."""
 _MOST_KINDS: Final = 64
 """Kinds of nodes that are asked. A cluster has a few; one with more is left to admission."""
 
@@ -35,6 +35,7 @@ def may_be_satisfied(
     )
     empty = state.emptied()
     asked: set[Hashable] = set()
+    left = _MOST_STEPS
     for known in empty.nodes.values():
         if labels and not known.node.metadata.labels.items() >= labels.items():
             continue
@@ -45,7 +46,10 @@ def may_be_satisfied(
         asked.add(kind)
         if len(asked) > _MOST_KINDS:
             return True
-        found = search(view, question, policy=Policy.FIRST_FIT, max_steps=_MOST_STEPS)
+        found = search(view, question, policy=Policy.FIRST_FIT, max_steps=left)
         if isinstance(found, Plan | Exhausted | Fault):
+            return True
+        left -= found.steps
+        if left <= 0:
             return True
     return not asked

@@ -7,6 +7,8 @@ that is an index: a class, a template or a slice that appears reaches exactly th
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
 
 from msgspec import Struct
 
@@ -20,6 +22,8 @@ from drayman.api.resource import (
 from drayman.placement.extended import IMPLICIT_PREFIX
 from drayman.quota.charging.mappings import DeviceClassMappings
 from drayman.quota.charging.outcome import ANY_DRIVER, Dependencies, ObjectKey
+
+_DRIVER: Final = "driver"
 
 
 class Changed(Struct, frozen=True):
@@ -91,41 +95,63 @@ class Changed(Struct, frozen=True):
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Group:
+    """All that depend on the same."""
+
+    price: Dependencies
+    keys: dict[str, None] = field(default_factory=dict)
+
+
 class Waiting:
-    """Who depends on what: workloads, or whatever has a price, by their keys."""
+    """Who depends on what: workloads, or whatever has a price, by their keys.
+
+    Thousands of workloads are made from one template and depend on the same, so that is kept once for all of them.
+    """
 
     def __init__(self) -> None:
-        self._prices: dict[str, Dependencies] = {}
-        self._users: dict[Hashable, dict[str, None]] = {}
+        self._group_of: dict[str, _Group] = {}
+        self._groups: dict[Dependencies, _Group] = {}
+        self._marked: dict[tuple[str, Hashable], dict[_Group, None]] = {}
 
     def note(self, key: str, price: Dependencies) -> None:
         """A price was worked out, or could not be. It replaces what was known of the same key."""
-        if self._prices.get(key) == price:
+        known = self._group_of.get(key)
+        if known is not None and known.price == price:
             return
         self.forget(key)
-        self._prices[key] = price
-        for mark in _marks(price):
-            self._users.setdefault(mark, {})[key] = None
+        group = self._groups.get(price)
+        if group is None:
+            group = self._groups[price] = _Group(price)
+            for mark in _marks(price):
+                self._marked.setdefault(mark, {})[group] = None
+        group.keys[key] = None
+        self._group_of[key] = group
 
     def forget(self, key: str) -> None:
         """Nobody waits for this price any more."""
-        known = self._prices.pop(key, None)
-        for mark in () if known is None else _marks(known):
-            users = self._users[mark]
-            del users[key]
-            if not users:
-                del self._users[mark]
+        group = self._group_of.pop(key, None)
+        if group is None:
+            return
+        del group.keys[key]
+        if group.keys:
+            return
+        del self._groups[group.price]
+        for mark in _marks(group.price):
+            groups = self._marked[mark]
+            del groups[group]
+            if not groups:
+                del self._marked[mark]
 
     def concerned_by(self, changed: Changed) -> list[str]:
-        """Whose price may be another one now, each once, in the order in which they were noted for each object."""
+        """Whose price may be another one now, each once."""
         marks = [*_marks(changed)]
         if ANY_DRIVER in changed.drivers:
-            marks += [
-                mark for mark in self._users if isinstance(mark, tuple) and mark[0] == "driver"
-            ]
+            marks += [mark for mark in self._marked if mark[0] == _DRIVER]
         elif changed.drivers:
-            marks.append(("driver", ANY_DRIVER))
-        return list(dict.fromkeys(key for mark in marks for key in self._users.get(mark, ())))
+            marks.append((_DRIVER, ANY_DRIVER))
+        groups = dict.fromkeys(group for mark in marks for group in self._marked.get(mark, ()))
+        return [key for group in groups for key in group.keys]
 
 
 def _meet(changed: frozenset[str], looked_at: frozenset[str]) -> bool:
@@ -134,12 +160,12 @@ def _meet(changed: frozenset[str], looked_at: frozenset[str]) -> bool:
     return not changed.isdisjoint(looked_at)
 
 
-def _marks(of: Dependencies | Changed) -> Iterator[Hashable]:
+def _marks(of: Dependencies | Changed) -> Iterator[tuple[str, Hashable]]:
     yield from (("class", name) for name in of.classes)
     yield from (("name", name) for name in of.names)
     yield from (("template", key) for key in of.templates)
     yield from (("claim", key) for key in of.claims)
-    yield from (("driver", name) for name in of.drivers)
+    yield from ((_DRIVER, name) for name in of.drivers)
 
 
 def _key(value: ResourceClaim | ResourceClaimTemplate) -> ObjectKey:

@@ -21,7 +21,9 @@ class RoomBook:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._kept: dict[str, RoomReservation] = {}  # by key of the workload
-        self._counted: dict[str, ReservedPlace] = {}  # by uid of the expected pod
+        self._places: dict[str, ReservedPlace] = {}  # by uid of the expected pod
+        self._counted: dict[str, ReservedPlace] = {}  # the same, those that count
+        self._free: dict[tuple[str, str], dict[str, None]] = {}  # of a pod set, given to no pod
         self._users: dict[str, dict[str, None]] = {}  # of shared claims, uids of expected pods
         self._allocated: dict[str, AllocationResult] = {}  # by uid of the claim
         self._given: dict[str, tuple[str, str]] = {}  # by uid of the pod: the workload, the place
@@ -56,6 +58,8 @@ class RoomBook:
             raise ValueError(f"room is kept for workload {reservation.key} already")
         self._kept[reservation.key] = reservation
         for place in reservation.places:
+            self._places[place.uid] = place
+            self._free.setdefault((reservation.key, place.pod_set), {})[place.uid] = None
             self._count(place)
 
     def release(self, key: str) -> None:
@@ -65,6 +69,8 @@ class RoomBook:
             return
         for place in reservation.places:
             self._discount(place)
+            del self._places[place.uid]
+            self._free.pop((key, place.pod_set), None)
             pod = self._taken.pop(place.uid, None)
             if pod is not None:
                 self._given.pop(pod, None)
@@ -72,11 +78,11 @@ class RoomBook:
 
     def replace(self, reservation: RoomReservation) -> None:
         """The workload has other places: those of pods that are bound stay fulfilled."""
-        before = {place.uid: place for place in self._kept[reservation.key].places}
         self._kept[reservation.key] = reservation
         for place in reservation.places:
-            former = before.get(place.uid)
-            if former is not None and former is not place and place.uid in self._counted:
+            former = self._places[place.uid]
+            self._places[place.uid] = place
+            if former is not place and place.uid in self._counted:
                 self._discount(former)
                 self._count(place)
 
@@ -87,34 +93,28 @@ class RoomBook:
 
         Whoever puts pods of a topology into domains, by their index for instance, gives them their node selectors first.
         """
-        reservation, uid = self._kept.get(key), pod.metadata.uid
-        if reservation is None:
+        uid = pod.metadata.uid
+        if key not in self._kept:
             return None
         known = self._given.get(uid)
         if known is not None:
-            return next((p for p in reservation.places if p.uid == known[1]), None)
-        place = self._free_place(reservation, pod_set, pod)
+            return self._places.get(known[1])
+        place = self._free_place(self._free.get((key, pod_set), {}), pod)
         if place is not None:
             self._given[uid] = (key, place.uid)
             self._taken[place.uid] = uid
+            del self._free[key, pod_set][place.uid]
         return place
 
-    def _free_place(
-        self, reservation: RoomReservation, pod_set: str, pod: Pod
-    ) -> ReservedPlace | None:
-        free = [
-            place
-            for place in reservation.places
-            if place.pod_set == pod_set
-            and place.uid not in self._taken
-            and place.uid in self._counted
-        ]
-        if pod.spec.node_name:
+    def _free_place(self, free: Mapping[str, None], pod: Pod) -> ReservedPlace | None:
+        node = pod.spec.node_name
+        if node:
             # It is bound already, wherever: a place elsewhere is not needed by it any more either.
-            here = (place for place in free if place.node == pod.spec.node_name)
-            return next(here, free[0] if free else None)
+            here = (self._places[uid] for uid in free if self._places[uid].node == node)
+            return next(here, self._places[next(iter(free))] if free else None)
         needs = PodNeeds.of(pod)
-        return next((place for place in free if self._may_have(needs, place)), None)
+        suited = (self._places[uid] for uid in free if self._may_have(needs, self._places[uid]))
+        return next(suited, None)
 
     def fulfil(self, pod_uid: str) -> None:
         """The pod is bound, wherever: it counts by itself from now on, and its place no longer does."""
@@ -130,24 +130,31 @@ class RoomBook:
         if known is None:
             return
         self._taken.pop(known[1], None)
-        reservation = self._kept.get(known[0])
-        for place in () if reservation is None else reservation.places:
-            if place.uid == known[1] and place.uid not in self._counted:
+        place = self._places.get(known[1])
+        if place is not None:
+            self._free[known[0], place.pod_set][place.uid] = None
+            if place.uid not in self._counted:
                 self._count(place)
+
+    def shrink(self, key: str, pod_set: str, most: int) -> None:
+        """The workload needs no more places than this for a pod set. Those that pods have stay."""
+        free = self._free.get((key, pod_set), {})
+        reservation = self._kept.get(key)
+        if reservation is None or not free:
+            return
+        number = sum(place.pod_set == pod_set for place in reservation.places)
+        gone = list(free)[max(0, len(free) - max(0, number - most)) :]
+        for uid in gone:
+            self._discount(self._places.pop(uid))
+            del free[uid]
+        if gone:
+            left = tuple(each for each in reservation.places if each.uid in self._places)
+            self._kept[key] = RoomReservation(reservation.workload, left)
+            self._state.room_is_free()
 
     def counts(self, place: ReservedPlace) -> bool:
         """Whether a place still counts: its pod is not bound."""
         return place.uid in self._counted
-
-    def given(self, key: str) -> Mapping[str, ReservedPlace]:
-        """The pods of a workload that have a place, by uid."""
-        reservation = self._kept.get(key)
-        places = {} if reservation is None else {p.uid: p for p in reservation.places}
-        return {
-            uid: places[place]
-            for uid, (owner, place) in self._given.items()
-            if owner == key and place in places
-        }
 
     def set_aside(self, reservation: RoomReservation) -> None:
         """In a trial of the state: what is kept for a workload is free. The book itself does not change."""

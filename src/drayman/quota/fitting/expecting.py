@@ -85,7 +85,7 @@ def _pod(
         metadata=ObjectMeta(
             name=name,
             namespace=workload.namespace,
-            uid=f"<expected> {workload.namespace}/{name}",
+            uid=f"<expected> {workload.key} {pod_set.name} {number}",
             labels=template.metadata.labels,
             annotations=template.metadata.annotations,
         ),

@@ -4,18 +4,23 @@ The pods are placed one after the other first, as they would be if they came lik
 nodes is kept between workloads. If one of them finds nothing, they are placed together by the joint search, because an earlier pod may have
 taken what a later one needs. All of it happens in a trial: nothing is kept until the caller says so (`RoomBook.keep`).
 
+Thousands of workloads that are alike may wait for room, and all of them are tried when some may have become free. So a refusal is
+remembered, and given again as long as nothing has changed that leaves a mark (`placement/marks.py`).
+
 Volumes that are yet to be provisioned are looked at, but not reserved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from drayman.allocator import Policy
 from drayman.api.resource import AllocationResult, ResourceClaim
+from drayman.bounded import Bounded
 from drayman.inventory.identity import DeviceId
 from drayman.placement.claims import ClaimsNotReadyError
 from drayman.placement.decision.deciding import Decider, Round
@@ -23,6 +28,7 @@ from drayman.placement.demand import Demand
 from drayman.placement.fit import FITS, unschedulable_message
 from drayman.placement.joint.arranging import Arranger
 from drayman.placement.joint.seating import Seat, Seats, taken_as_it_is
+from drayman.placement.marks import Position
 from drayman.placement.placing import Found, NotFound
 from drayman.placement.state import ClusterState
 from drayman.quota.fitting.book import RoomBook
@@ -60,6 +66,16 @@ class Moved(Struct, frozen=True, eq=False):
 _INTACT = Intact()
 
 
+_MOST_REFUSALS: Final = 1_024
+
+
+class _Moment(NamedTuple):
+    """Equal as long as no node looks otherwise."""
+
+    position: Position
+    numbers: tuple[int, int, int]
+
+
 class Fitter:
     """Answers for one cluster state. Changes nothing."""
 
@@ -68,12 +84,44 @@ class Fitter:
         self._book = book
         self._policy = policy
         self._decider = Decider(state, policy=policy)
+        self._refused_before: Bounded[Hashable, tuple[_Moment, Unfit]] = Bounded(_MOST_REFUSALS)
 
     def fit(self, workload: WorkloadPods, now: float) -> RoomReservation | Unfit:
         """Room for all pods of a workload, beside everything that is used and kept."""
         pods = tuple(expected_pods(workload))
-        found = self._places(pods, self._decider.round(now))
-        return found if isinstance(found, Unfit) else RoomReservation(workload, found)
+        round_, moment = self._decider.round(now), self._moment()
+        likeness = self._likeness(pods, round_)
+        before = None if likeness is None else self._refused_before.get(likeness)
+        if before is not None and before[0] == moment:
+            return before[1]
+        found = self._places(pods, round_)
+        if not isinstance(found, Unfit):
+            return RoomReservation(workload, found)
+        if likeness is not None and not found.gave_up:
+            self._refused_before[likeness] = (moment, found)
+        return found
+
+    def _moment(self) -> _Moment:
+        marks = self._state.marks
+        numbers = (marks.epoch, marks.floating_taken, marks.floating_freed)
+        return _Moment(marks.position, numbers)
+
+    def _likeness(self, pods: Sequence[ExpectedPod], round_: Round) -> Hashable:
+        """Equal for workloads that get the same answer; None if that depends on more than nodes and their devices."""
+        kinds: dict[tuple[str, Hashable], tuple[Hashable, list[int]]] = {}
+        for each in pods:
+            # Pods of a set differ in their domain alone.
+            kind = (each.pod_set, tuple(each.pod.spec.node_selector.items()))
+            if kind not in kinds:
+                try:
+                    demand = self._demand(each, round_)
+                except ClaimsNotReadyError:
+                    return None
+                if demand.shape.meets_others or demand.needs.shape.volumes:
+                    return None
+                kinds[kind] = (demand.key, [])
+            kinds[kind][1].append(each.number)
+        return tuple((name, key, len(numbers)) for (name, _), (key, numbers) in kinds.items())
 
     def review(self, reservation: RoomReservation, now: float) -> Intact | Moved | Unfit:
         """Whether the room that is kept for a workload still holds. Pods that are bound do not count."""

@@ -97,8 +97,9 @@ def record_of(reservation: RoomReservation) -> RoomRecord:
 
 
 def restored(workload: WorkloadPods, record: RoomRecord, mapped: MappedDevices) -> RoomReservation:
-    """A reservation that was written down. Places of pods that the workload does not have are left out."""
+    """A reservation that was written down. Places of pods that the workload does not have are left out, and second places of one pod."""
     expected = {(each.pod_set, each.number): each for each in expected_pods(workload)}
+    recorded = {(each.pod_set, each.number): each for each in record.places}
     places = [
         place_of(
             each.pod_set,
@@ -109,8 +110,8 @@ def restored(workload: WorkloadPods, record: RoomRecord, mapped: MappedDevices) 
             each.claims,
             mapped,
         )
-        for each in record.places
-        if (each.pod_set, each.number) in expected
+        for key, each in recorded.items()
+        if key in expected
     ]
     return RoomReservation(workload, tuple(places))
 

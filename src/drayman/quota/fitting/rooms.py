@@ -6,7 +6,8 @@ keeps the same room, in a state of their own: the scheduler in the one that it d
 pods are there. When a pod appears, `see` says which place is its own.
 
 A pod is one of a workload if the workload is its owner's, or its own, or has the name of its group, or is named by its annotation; it is in
-the pod set that its label names, or in the only one there is.
+the pod set that its label names, or in the only one there is. Room is looked for in any case. It is kept only where pods will be known as
+the workload's: those that an owner has other objects make, as a JobSet does, could not get at what is kept for them.
 
 Whoever may change Workloads can keep nodes and devices in this way for pods of workloads that hold quota. Kueue's roles give that right to
 those who administer queues.
@@ -33,6 +34,7 @@ from drayman.quota.fitting.fitter import Fitter, Unfit
 from drayman.quota.fitting.reservation import (
     ReservedPlace,
     RoomRecord,
+    RoomReservation,
     record_of,
     restored,
 )
@@ -46,6 +48,11 @@ ROOM: Final = "drayman.dev/room"
 """Annotation of Workloads: where their pods go, as `RoomRecord`."""
 _QUEUED: Final = frozenset({POD_SET, NAME, MANAGED})
 """Labels of which pods of workloads have one."""
+_MAKERS: Final = frozenset(
+    {"Pod", "Job", "StatefulSet", "ReplicaSet", "RayCluster"}
+    | {"PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"}
+)
+"""Kinds that make all their pods themselves, or are pods, so that pods of their workloads are known by their owners."""
 
 
 def workload_pods(
@@ -105,21 +112,48 @@ class Rooms:
         found = self.fitter.fit(wanted, now)
         if isinstance(found, Unfit):
             return found
+        if not _are_known(workload, wanted):
+            found = RoomReservation(wanted, ())
         self.book.keep(found)
         self._note_owners(workload)
         text = self._texts[wanted.key] = codec.encode(record_of(found)).decode()
         return text
 
+    def fits_without(
+        self,
+        workload: Workload,
+        admission: Admission,
+        flavors: Mapping[str, ResourceFlavorSpec],
+        leaving: Iterable[str],
+        now: float,
+    ) -> bool:
+        """Whether there would be room for a workload if others, by key, gave up theirs: their room, and their pods. Changes nothing."""
+        try:
+            wanted = workload_pods(workload, admission, flavors)
+        except (DecodeError, StartError):
+            return False
+        with self._state.trial() as trial:
+            for key in leaving:
+                reservation = self.book.get(key)
+                if reservation is not None:
+                    self.book.set_aside(reservation)
+                for pod in self._pods_of(key):
+                    if trial.counts(pod.metadata.uid):
+                        trial.evict(pod.metadata.uid, self._state.claims_used_by(pod))
+            return not isinstance(self.fitter.fit(wanted, now), Unfit)
+
     def follow(self, workload: Workload) -> tuple[tuple[Pod, ReservedPlace], ...]:
         """A Workload as the server shows it. Returns pods seen before that now have a place."""
         key = f"{workload.metadata.namespace}/{workload.metadata.name}"
         text = workload.metadata.annotations.get(ROOM, "")
-        admission = _admission_of(workload)
-        if admission is None or not text:
+        status = _holding_status(workload)
+        admission = None if status is None else status.admission
+        if status is None or admission is None or not text:
             self.forget(key)
             return ()
         self._note_owners(workload)
         if self._texts.get(key) == text:
+            self._give_back_reclaimed(key, status)
             return ()
         self.book.release(key)
         self._texts[key] = text
@@ -133,6 +167,15 @@ class Rooms:
         found = [(pod, self.see(pod)) for pod in self._pods_of(key)]
         return tuple((pod, place) for pod, place in found if place is not None)
 
+    def _give_back_reclaimed(self, key: str, status: WorkloadStatus) -> None:
+        """Pods that ended and will not be replaced need no room."""
+        reservation = self.book.get(key)
+        if reservation is not None:
+            done = {each.name: each.count for each in status.reclaimable_pods}
+            for pod_set in reservation.workload.pod_sets:
+                if pod_set.name in done:
+                    self.book.shrink(key, pod_set.name, pod_set.count - done[pod_set.name])
+
     def forget(self, key: str) -> None:
         """The Workload is gone, or was not admitted after all."""
         self.book.release(key)
@@ -143,34 +186,35 @@ class Rooms:
     def see(self, pod: Pod) -> ReservedPlace | None:
         """A pod as the server shows it, with or without a node. Returns its place; None if it has none.
 
-        The place does not count any more: if the pod has a node, it counts there, and otherwise the caller keeps the place for it.
+        Once the pod has a node it counts there, and its place does not count any more. Whoever keeps the place for the pod in another way
+        before that says so (`RoomBook.fulfil`).
         """
         if pod.metadata.labels.keys().isdisjoint(_QUEUED):
             return None
         if is_finished(pod):
-            self.lose(pod, will_be_replaced=pod.status.phase == "Failed")
+            self.lose(pod)
             return None
         for owner in _owners_of(pod):
             self._pods.setdefault(owner, {})[pod.metadata.uid] = pod
         key = self._workload_of(pod)
         reservation = None if key is None else self.book.get(key)
-        if key is None or reservation is None:
+        # Where a pod may go that is held by a gate is not settled: pods of a topology get their domain when it is removed.
+        if key is None or reservation is None or pod.spec.scheduling_gates:
             return None
         pod_set = _pod_set_of(pod, [each.name for each in reservation.workload.pod_sets])
         place = self.book.hand_over(key, pod_set, pod)
-        if place is not None:
+        if pod.spec.node_name:
             self.book.fulfil(pod.metadata.uid)
         return place
 
-    def lose(self, pod: Pod, *, will_be_replaced: bool = True) -> None:
-        """A pod is gone or has ended. If another one takes its place, that is kept for it."""
+    def lose(self, pod: Pod) -> None:
+        """A pod is gone or has ended. Its place is kept for the next one until the workload says that none comes (`reclaimablePods`)."""
         for owner in _owners_of(pod):
             known = self._pods.get(owner, {})
             known.pop(pod.metadata.uid, None)
             if not known:
                 self._pods.pop(owner, None)
-        if will_be_replaced:
-            self.book.vacate(pod.metadata.uid)
+        self.book.vacate(pod.metadata.uid)
 
     def _note_owners(self, workload: Workload) -> None:
         key = f"{workload.metadata.namespace}/{workload.metadata.name}"
@@ -194,15 +238,23 @@ class Rooms:
         return found.values()
 
 
-def _admission_of(workload: Workload) -> Admission | None:
-    """What a workload holds, if it may keep it."""
+def _are_known(workload: Workload, wanted: WorkloadPods) -> bool:
+    """Whether it can be told of pods that they are those of a workload."""
+    owners = workload.metadata.owner_references
+    return all(owner.kind in _MAKERS for owner in owners) or all(
+        WORKLOAD in each.template.metadata.annotations for each in wanted.pod_sets
+    )
+
+
+def _holding_status(workload: Workload) -> WorkloadStatus | None:
+    """The status of a workload that holds quota and may keep it."""
     try:
         status = status_of(WorkloadStatus, workload)
     except DecodeError:
         return None
     if not holds_quota(status) or has_finished(status) or is_evicted(status):
         return None
-    return status.admission
+    return status
 
 
 def _owners_of(pod: Pod) -> list[str]:

@@ -61,6 +61,10 @@ class FlavorTopology:
     def remove_node(self, name: str) -> None:
         self.capacity.remove_node(name)
 
+    def forget_counts(self) -> None:
+        """Count everything anew at the next question. Only measurements need this."""
+        self._counts.clear()
+
     def place(
         self,
         demands: Sequence[TopologyDemand],

@@ -85,7 +85,22 @@ def bare_template(template: Json) -> dict[str, Json]:
         if (value := read(template, ("metadata", name)))
     }
     spec = dict(read(template, ("spec",)) or {})
+    for name in ("initContainers", "containers"):
+        if spec.get(name):
+            spec[name] = [_with_requests(container) for container in spec[name]]
     return {"metadata": metadata, "spec": spec} if metadata else {"spec": spec}
+
+
+def _with_requests(container: Json) -> Json:
+    """A container as its pods will have it: it asks for what it is limited to, unless it says what it asks for.
+
+    The server fills this in for pods and not for templates, and whoever looks for room has the template only.
+    """
+    resources = container.get("resources") or {}
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    if not limits.keys() - requests.keys():
+        return container
+    return {**container, "resources": {**resources, "requests": {**limits, **requests}}}
 
 
 def topology_request(
