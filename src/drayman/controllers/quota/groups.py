@@ -83,6 +83,11 @@ class PodGroups:
                     member.pod, "Stopped", "the Workload of its group does not exist"
                 )
             return
+        try:
+            rules.check_whole(able, rules.statement_of(able))
+        except CompositionError as error:
+            self._writes.record(able[0].pod, "Warning", "ErrWorkloadCompose", str(error))
+            return
         bodies = await self._writes.bodies([each.pod for each in able])
         present = [each for each in able if each.pod.metadata.uid in bodies]
         if not present:

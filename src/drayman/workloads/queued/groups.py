@@ -92,6 +92,14 @@ def _counted(members: Sequence[Member]) -> list[Member]:
     ]
 
 
+def check_whole(able: Sequence[Member], stated: PodGroupStatement) -> None:
+    """Raises CompositionError if pods that could run are missing."""
+    if not stated.fast and len(able) < stated.total:
+        raise CompositionError(
+            f"the group has fewer runnable pods than expected: {len(able)} of {stated.total}"
+        )
+
+
 def pod_sets_of_group(
     members: Sequence[Member], bodies: Mapping[str, Object], stated: PodGroupStatement
 ) -> tuple[PodSet, ...]:
@@ -102,10 +110,7 @@ def pod_sets_of_group(
             raise CompositionError("the group has no pod that could run")
         first = able[0]
         return (pod_set_of(bodies[first.pod.metadata.uid], first.role, stated.total),)
-    if len(able) < stated.total:
-        raise CompositionError(
-            f"the group has fewer runnable pods than expected: {len(able)} of {stated.total}"
-        )
+    check_whole(able, stated)
     chosen = in_order_of_keeping(able)[: stated.total]
     counts = Counter(each.role for each in chosen)
     if len(counts) > MOST_POD_SETS:
