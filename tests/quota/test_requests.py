@@ -128,3 +128,29 @@ def test_amounts_and_quantities_are_the_same_numbers(resource: str, text: str) -
 
     amount = amount_of(resource, Quantity.parse(text))
     assert str(quantity_of(resource, amount)) == text
+
+
+@pytest.mark.parametrize(
+    ("resources", "item", "problem"),
+    [
+        ({"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}, {}, "more than the limit of 1"),
+        ({"requests": {"cpu": "2"}}, {"max": {"cpu": "1"}}, "more than the 1 of a LimitRange"),
+        ({"limits": {"cpu": "2"}}, {"max": {"cpu": "1"}}, "more than the 1 of a LimitRange"),
+        ({"requests": {"cpu": "1"}}, {"min": {"cpu": "2"}}, "less than the 2 of a LimitRange"),
+        ({"requests": {"cpu": "1"}}, {"min": {"cpu": "1"}, "max": {"cpu": "1"}}, ""),
+    ],
+)
+def test_pods_that_would_be_refused_get_no_quota(
+    resources: dict[str, Any], item: dict[str, Any], problem: str
+) -> None:
+    """The field and the limit are named."""
+    ranges = [convert(LimitRange, {"spec": {"limits": [{"type": "Container", **item}]}})]
+    spec = {"containers": [{"name": "c", "resources": resources}]}
+    pod_set = convert(PodSet, {"template": {"spec": spec}})
+    found = demands_of("default", [pod_set], (), ranges, ResourceSettings(), None)
+    if problem:
+        assert isinstance(found, Unpriced)
+        assert problem in found.message
+        assert found.message.startswith("spec.podSets[main].template.spec.containers[c]")
+    else:
+        assert not isinstance(found, Unpriced)
