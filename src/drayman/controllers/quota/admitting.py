@@ -118,7 +118,7 @@ class Admitting:
 
     def configure(self, configuration: QueueConfiguration) -> None:
         """Decide by other settings from now on. Whoever holds quota keeps it."""
-        self.devices.set_mappings(configuration.mappings)
+        self.devices.set_mappings(configuration.mappings, configuration.gates)
         self._is_new = True
         self._event.set()
 

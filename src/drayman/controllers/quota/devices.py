@@ -19,6 +19,7 @@ from drayman.controllers.quota.view import DELETED, ClusterView
 from drayman.quota.charging.mappings import DeviceClassMappings
 from drayman.quota.charging.outcome import Charges, Dependencies, Refused
 from drayman.quota.charging.pricing import DevicePricing
+from drayman.quota.charging.rules import Gates
 from drayman.quota.charging.waking import Changed, Waiting
 from drayman.quota.demands import Charged, Price
 
@@ -33,6 +34,7 @@ class Devices:
         self._waiting = Waiting()
         self._pricing: DevicePricing | None = None
         self._mappings = DeviceClassMappings()
+        self._gates = Gates()
         self._seen = Dependencies()
         view.listen(self._changed)
 
@@ -57,17 +59,17 @@ class Devices:
     def forget(self, key: str) -> None:
         self._waiting.forget(key)
 
-    def set_mappings(self, mappings: DeviceClassMappings) -> None:
+    def set_mappings(self, mappings: DeviceClassMappings, gates: Gates) -> None:
         """Charge devices under other names from now on."""
         changed = Changed.of_mappings(self._mappings, mappings)
-        self._mappings = mappings
+        self._mappings, self._gates = mappings, gates
         if self._pricing is not None:
-            self._pricing.mappings = mappings
+            self._pricing.mappings, self._pricing.gates = mappings, gates
         self._notify(changed)
 
     def _prices(self) -> DevicePricing:
         if self._pricing is None:
-            self._pricing = DevicePricing(self._view.state, self._mappings)
+            self._pricing = DevicePricing(self._view.state, self._mappings, gates=self._gates)
         return self._pricing
 
     def _changed(self, type_: type, notice: Notice[Any]) -> None:
