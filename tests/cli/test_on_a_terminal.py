@@ -98,6 +98,21 @@ resources:
     deviceClassNames:
     - gpu.nvidia.com
 """
+WAITING: Final = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: waiting
+  labels:
+    kueue.x-k8s.io/queue-name: lq-team-a
+spec:
+  containers:
+  - name: c
+    image: none
+    resources:
+      requests:
+        cpu: 100
+"""
 PROBLEM: Final = {"name": "p", "node": {"metadata": {"name": "n"}}, "claims": []}
 QUEUES: Final = {
     "name": "s",
@@ -236,6 +251,10 @@ CASES: Final = {
     "top claims --watch": Case("top claims --watch", "trainer", INTERRUPTED, "notebooks"),
     "top pools": Case("top pools", "dgx-h100-mig-0"),
     "top owners": Case("top owners", "trainer"),
+    "top owners by queue": Case("top owners --by queue", "no queue"),
+    "plan what is queued": Case(
+        "plan -f waiting.yaml --snapshot hall.yaml", "^ +QuotaTooSmall", PENDING
+    ),
     "snapshot": Case("snapshot", '"kind":"Snapshot"', is_data=True),
     "migrate": Case("migrate old.yaml", "kind: Pod", is_data=True),
     "migrate --diff": Case("migrate --diff old.yaml", r"^-.*nvidia.com/gpu", is_data=True),
@@ -311,6 +330,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (home / "old.yaml").write_text(PLUGIN_POD)
     (home / "queued.yaml").write_text(QUEUED)
     (home / "kueue.yaml").write_text(KUEUE)
+    (home / "waiting.yaml").write_text(WAITING)
     (home / "hall.yaml").write_bytes(b"".join(b"---\n%b\n" % each for each in snapshot(hall())))
     write_trace(home / "traces")
     (home / "many.yaml").write_text(PLUGIN_POD.replace("old", "many").replace("2", "9"))

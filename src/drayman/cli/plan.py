@@ -15,6 +15,7 @@ from drayman.cli.output import console, format_option, print_data
 from drayman.cli.prices import load_prices
 from drayman.cli.worlds import load_world, unobtrusively, world_options
 from drayman.questions.arguments import MOST_COPIES
+from drayman.workloads.queued.names import QUEUE
 
 if TYPE_CHECKING:
     from drayman.questions.plan import PlanAnswer
@@ -92,7 +93,8 @@ def plan(
     """
     inputs = list(files.read_all(paths))
     table = load_prices(prices, where if snapshot is None else None)
-    world, namespace = load_world(snapshot, namespace, where)
+    in_queues = any(QUEUE.encode() in data for _, data in inputs)
+    world, namespace = load_world(snapshot, namespace, where, queues=in_queues)
     from drayman.questions.plan import plan as planned
 
     pending_first = not ignore_pending

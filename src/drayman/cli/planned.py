@@ -12,9 +12,12 @@ from rich.table import Table
 
 from drayman.cli.explain.drawing import headline, unseen
 from drayman.cli.explain.layout import AS_SEEN, INDENT, Trimmed, plain, prose, section
+from drayman.cli.explain.queue import charge
 from drayman.cli.prices import money
 from drayman.explain.hidden import hides_use
+from drayman.explain.queues.wording import ahead_of
 from drayman.questions.plan import PlanAnswer
+from drayman.questions.queues.planned import PlannedQueued
 from drayman.reasons.wording import and_list, counted
 from drayman.simulate.plan_report import (
     PlannedCost,
@@ -41,6 +44,8 @@ class PlanDrawing:
     def _parts(self, width: int) -> Iterator[RenderableType]:
         report = self.report
         yield _answer(report)
+        if report.queued:
+            yield section("quota", "", *(line for each in report.queued for line in _quota(each)))
         waiting = [pod for pod in report.pods if pod.waits is not None]
         if waiting:
             yield section("what would wait", "", *_reasons(waiting))
@@ -71,6 +76,27 @@ def _answer(report: PlanAnswer) -> RenderableType:
         said = f"all {total:,} pods would run" if total > 1 else "the pod would run"
         return prose(("Fits", style), f"{seen}: {said}.")
     return prose(("Does not fit", style), f": {said}.")
+
+
+def _quota(found: PlannedQueued) -> Iterator[RenderableType]:
+    """Whether something would be admitted, with what, or behind whom it would wait."""
+    name = found.name if found.namespace == "default" else f"{found.namespace}/{found.name}"
+    more = f" and {found.count - 1:,} more like it" if found.count > 1 else ""
+    place = found.place
+    yield prose((plain(name), "bold"), more, indent=INDENT)
+    if found.headline.reason.kind is None:
+        charges = and_list([charge(each) for each in place.charges], most=8)
+        text = f"would be admitted by ClusterQueue {place.cluster_queue}, charged {charges or 'nothing'}"
+        yield prose(("Admitted", "bold green"), f": it {plain(text)}.", indent=2 * INDENT)
+        return
+    yield Padding(headline(found.headline), (0, 0, 0, 2 * INDENT))
+    if place.position is not None:
+        text = ahead_of(place.position, place.waiting, place.cluster_queue, place.ahead)
+        yield prose(("It would be ", "dim"), (f"{plain(text)}.", "dim"), indent=2 * INDENT)
+    if found.estimate is not None:
+        text = plain(found.estimate.sentence)
+        lead = "" if text.startswith("No start") else "Estimated start: "
+        yield prose((f"{lead}{text}", "dim"), indent=2 * INDENT)
 
 
 def _reasons(waiting: Sequence[PlannedPod]) -> Iterator[RenderableType]:

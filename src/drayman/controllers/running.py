@@ -21,6 +21,7 @@ from drayman.controllers import nodes, volumes, workloads
 from drayman.controllers.claims.controller import ClaimController
 from drayman.controllers.features import ControllerFeatures
 from drayman.controllers.quota.controller import ConfigurationSource, QuotaController
+from drayman.controllers.quota.tally import QueueTally
 from drayman.controllers.taint_eviction.controller import TaintEvictionController
 from drayman.controllers.workloads.jobs import JobController
 
@@ -44,10 +45,13 @@ def all_controllers(
     turns: Turns | None = None,
     features: ControllerFeatures | None = None,
     queues: ConfigurationSource | None = None,
+    queue_tally: QueueTally | None = None,
 ) -> tuple[Constructor, ...]:
     """Every controller. With `turns`, beside a scheduler in the same process; with `queues`, those of Kueue's queues as well."""
     features = features or ControllerFeatures()
-    of_queues = () if queues is None else (partial(QuotaController, source=queues),)
+    of_queues: tuple[Constructor, ...] = ()
+    if queues is not None:
+        of_queues = (partial(QuotaController, source=queues, tally=queue_tally),)
     return (
         partial(ClaimController, turns=turns),
         TaintEvictionController,

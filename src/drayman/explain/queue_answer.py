@@ -16,7 +16,7 @@ class Need(ApiStruct, kw_only=True):
     resource: str
     wanted: Quantity
     free: Quantity
-    """What its queue could use of it now, borrowed quota included."""
+    """What its queue could use of it now, borrowed quota included, once all that can get quota have it."""
     most: Quantity
     """What its queue could use if nobody else used anything."""
     mismatch: str = ""

@@ -12,6 +12,7 @@ from drayman.api.core import Pod
 from drayman.api.documents import Document, read_documents
 from drayman.api.errors import DocumentError
 from drayman.api.jobs import Job
+from drayman.api.kueue_workload import Workload as QueuedWorkload
 from drayman.api.loading import LoadFinding, Severity, found, title_of
 from drayman.api.resource import (
     GROUP,
@@ -29,7 +30,7 @@ from drayman.api.workloads import (
 )
 from drayman.apiserver.served.resources import ApiResource
 from drayman.apiserver.served.strategy import Object
-from drayman.placement.followed import FOLLOWED, Read
+from drayman.placement.followed import HELD, Followed, Read
 from drayman.placement.world import Objects, World
 from drayman.questions.errors import ManifestsError
 from drayman.questions.intake import Intake, RefusedError
@@ -40,8 +41,13 @@ from drayman.workloads.pod_bodies import pod_body
 
 _JOINING: Final[Mapping[tuple[str, str], tuple[str, type[ApiStruct]]]] = {
     (kind_of_type(kind.type).group, kind_of_type(kind.type).name): (kind.member, kind.type)
-    for kind in FOLLOWED
-    if kind.type not in (Pod, Job) and kind.read is not Read.FOR_VOLUMES
+    for kind in HELD
+    if (
+        isinstance(kind, Followed)
+        and kind.type not in (Pod, Job)
+        and kind.read is not Read.FOR_VOLUMES
+    )
+    or (kind.read is Read.FOR_QUEUES and kind.type is not QueuedWorkload)
 }
 """Objects that join the cluster, and where they belong there."""
 

@@ -11,6 +11,7 @@ from drayman.explain.pod import explain_pod
 from drayman.placement.world import World
 from drayman.questions.errors import NothingToPlanError, QuestionError
 from drayman.questions.manifests import Manifests, read_manifests
+from drayman.questions.queues.planned import PlannedQueued, queue_plan
 from drayman.reasons.wording import and_list
 from drayman.simulate.plan_report import PlanReport
 from drayman.simulate.planning import Planning, TooManyPodsError
@@ -23,6 +24,8 @@ class PlanAnswer(PlanReport):
     """On demand, full explanations of what would wait, for one pod of each workload and reason."""
     ignored: tuple[str, ...] = ()
     """Kinds of objects that may result in pods, but not now, or not in a way that is known here."""
+    queued: tuple[PlannedQueued, ...] = ()
+    """What quota says of those that name a queue."""
 
 
 async def plan(
@@ -43,13 +46,23 @@ async def plan(
     manifests = await read_manifests(files, world, namespace)
     if not manifests.wanted.workloads:
         raise _nothing_to_plan(manifests, [name for name, _ in files])
-    planning = Planning(world, manifests.wanted, times)
+    copies = list(manifests.wanted.copies(times))
+    quota = queue_plan(world, copies)
+    started = copies if quota is None else quota.copies()
+    planning = Planning(world, manifests.wanted, times, started)
     try:
         report = planning.carried_out(pending_first=pending_first)
     except TooManyPodsError as error:
         raise QuestionError(str(error)) from error
     explanations = _explanations(planning) if with_explanations else ()
-    return PlanAnswer(**asdict(report), explanations=explanations, ignored=manifests.ignored)
+    if quota is not None:
+        report = quota.report(report)
+    return PlanAnswer(
+        **asdict(report),
+        explanations=explanations,
+        ignored=manifests.ignored,
+        queued=() if quota is None else tuple(quota.answers()),
+    )
 
 
 def _nothing_to_plan(manifests: Manifests, files: list[str]) -> NothingToPlanError:

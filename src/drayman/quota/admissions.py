@@ -67,6 +67,14 @@ def holding_of(
     )
 
 
+def by_resource(holding: Holding) -> dict[str, int]:
+    """What a workload holds, all flavors together."""
+    total: dict[str, int] = {}
+    for what, amount in holding.usage.quota.items():
+        total[what.resource] = total.get(what.resource, 0) + amount
+    return total
+
+
 def _left(assigned: PodSetAssignment, done: Mapping[str, int]) -> tuple[int, int]:
     """How many pods count, of how many."""
     count = assigned.count or 0

@@ -75,9 +75,11 @@ class Books:
 
     def after_nodes(self) -> None:
         """Nodes have changed, or what others than workloads use of them: there may be places where there were none."""
-        topologies = self.ledger.topologies
+        placed = {name for name, spec in self.flavors.items() if spec.topology_name is not None}
+        if not placed:
+            return
         for queue in self.queues.values():
-            if any(topologies.has_topology(name) for name in queue.flavors):
+            if not placed.isdisjoint(queue.flavors):
                 self.wake(queue.name)
 
     def _after_flavor(self, name: str) -> None:

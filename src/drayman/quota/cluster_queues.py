@@ -10,6 +10,7 @@ from drayman.quota.entries import Entry
 from drayman.quota.tree.nodes import Node
 from drayman.quota.waiting import Waiting
 
+USAGE_BASED: Final = "UsageBasedAdmissionFairSharing"
 NEVER: Final = "Never"
 LOWER_PRIORITY: Final = "LowerPriority"
 NEWER_TOO: Final = "LowerOrNewerEqualPriority"
@@ -68,6 +69,12 @@ class ClusterQueueState:
         if self.node is None:
             raise LookupError(f"cluster queue {self.name} has no place in the tree")
         return self.node
+
+    @property
+    def shares_by_past_use(self) -> bool:
+        """Whether its local queues come in the order of what they used."""
+        scope = self.spec.admission_scope
+        return scope is not None and scope.admission_mode == USAGE_BASED
 
     @property
     def borrows_by_force(self) -> bool:

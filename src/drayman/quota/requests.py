@@ -43,6 +43,11 @@ def demands_of(
     """
     done = {each.name: each.count for each in reclaimable}
     asked = [_asked(pod_set, done.get(pod_set.name, 0)) for pod_set in pod_sets]
+    for pods in asked:
+        problem = limit_problem(pods.template.spec, limit_ranges)
+        if problem is not None:
+            path = f"spec.podSets[{pods.name}].template.spec.{problem}"
+            return Unpriced(path, retryable=False)
     prices: Mapping[str, Charged] = {}
     if pricing is not None:
         found = pricing.price_workload(namespace, asked, workload=workload)
@@ -90,6 +95,25 @@ def _demand(
         tolerations=spec.tolerations,
         topology=pod_set.topology_request,
     )
+
+
+def limit_problem(spec: PodSpec, limit_ranges: Sequence[LimitRange]) -> str | None:
+    """Why the API server would refuse such pods: a container asks for more than its limit, or for what a LimitRange forbids."""
+    items = [item for each in limit_ranges for item in each.spec.limits if item.type_ == _CONTAINER]
+    with_requests = with_defaults(spec, limit_ranges)
+    for container in (*with_requests.init_containers, *with_requests.containers):
+        where = f"containers[{container.name}].resources"
+        requests, limits = container.resources.requests, container.resources.limits
+        for name, quantity in requests.items():
+            limit = limits.get(name, quantity)
+            if quantity > limit:
+                return f"{where}.requests[{name}]: {quantity} is more than the limit of {limit}"
+            for item in items:
+                if name in item.max_ and limit > item.max_[name]:
+                    return f"{where}[{name}]: {limit} is more than the {item.max_[name]} of a LimitRange"
+                if name in item.min_ and quantity < item.min_[name]:
+                    return f"{where}[{name}]: {quantity} is less than the {item.min_[name]} of a LimitRange"
+    return None
 
 
 def with_defaults(spec: PodSpec, limit_ranges: Sequence[LimitRange]) -> PodSpec:

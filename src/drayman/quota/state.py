@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from msgspec import Struct
-
 from drayman.api.core import Namespace, Node, Pod
 from drayman.api.custom_groups import KueueTopology, spec_of
 from drayman.api.kueue import (
@@ -19,42 +17,34 @@ from drayman.api.kueue import (
     Cohort,
     CohortSpec,
     LocalQueue,
-    LocalQueueSpec,
     ResourceFlavor,
     ResourceFlavorSpec,
 )
 from drayman.api.kueue_workload import Workload
 from drayman.api.limit_ranges import LimitRange
-from drayman.quota.admissions import holding_of
-from drayman.quota.books import STOPPING, Books
-from drayman.quota.cluster_queues import DRAIN, ClusterQueueState
+from drayman.api.pods import is_finished
+from drayman.placement.fit.readiness import is_ready
+from drayman.quota.admissions import by_resource, holding_of
+from drayman.quota.amounts import Amounts, plus
+from drayman.quota.books import Books
+from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.cycle import Cycle
 from drayman.quota.decisions import Decision, Evicted, Refused, Reserved
 from drayman.quota.demands import Pricing, Unpriced
 from drayman.quota.entries import Entry, Holding
 from drayman.quota.flavors.assigning import Rules
 from drayman.quota.flavors.placing import Placing
+from drayman.quota.local_queues import LocalQueues
+from drayman.quota.past_use import PastUse
 from drayman.quota.preemption.searching import Preemptor
-from drayman.quota.reading import key_of, read
+from drayman.quota.reading import read
 from drayman.quota.reasons import (
-    CLUSTER_QUEUE_STOPPED,
-    DEACTIVATED,
-    LOCAL_QUEUE_STOPPED,
     MISCONFIGURED,
     PENDING_EVALUATION,
-    SUSPENDED,
 )
 from drayman.quota.settings import IGNORE_UNDECLARED, QuotaSettings
+from drayman.quota.standing import standing_of
 from drayman.quota.waiting import Again
-
-
-class _LocalQueueState(Struct, frozen=True):
-    cluster_queue: str
-    stop_policy: str
-
-    @property
-    def is_stopped(self) -> bool:
-        return self.stop_policy in STOPPING
 
 
 class QuotaState:
@@ -65,11 +55,16 @@ class QuotaState:
         self.books = Books()
         self.entries: dict[str, Entry] = {}
         self._pricing = pricing
-        self._local: dict[str, _LocalQueueState] = {}
-        self._in_local: dict[str, set[str]] = {}
+        self._nodes: dict[str, object] = {}
+        """What was last seen of each node, as far as places depend on it."""
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self._limit_ranges: dict[str, dict[str, LimitRange]] = {}
         self._preemptor = Preemptor(self.books.queues, self.books.ledger, settings.fair_sharing)
+        sharing = settings.admission_fair_sharing
+        self.past_use = None if sharing is None else PastUse(sharing)
+        self._local = LocalQueues(self.past_use)
+        if self.past_use is not None:
+            self._preemptor.past_use = self.past_use.share
         self._revision = 0
         self._placing = Placing(self.books.ledger.topologies, self.books.flavors)
         self._rules = Rules(
@@ -98,6 +93,9 @@ class QuotaState:
         name = value.metadata.name
         is_new = name not in self.books.queues
         queue = self.books.set_queue(name, spec_of(ClusterQueueSpec, value))
+        if self.past_use is not None:
+            share = self.past_use.share if queue.shares_by_past_use else None
+            queue.waiting.order_by_past_use(share, now)
         if is_new:
             self._adopt(queue, now)
 
@@ -109,27 +107,33 @@ class QuotaState:
         for entry in self.entries.values():
             holding = entry.holding
             if holding is None:
-                local = self._local.get(entry.facts.queue)
+                local = self._local.find(entry.facts.queue)
                 if local is not None and local.cluster_queue == queue.name:
                     self._requeue(entry, now)
             elif holding.cluster_queue == queue.name:
                 self.books.take(entry, holding)
 
     def set_local_queue(self, value: LocalQueue, now: float) -> None:
-        spec = spec_of(LocalQueueSpec, value)
-        key = key_of(value.metadata.namespace, value.metadata.name)
-        local = _LocalQueueState(spec.cluster_queue, spec.stop_policy or "")
-        if self._local.get(key) != local:
-            self._local[key] = local
+        key = self._local.set(value)
+        if key is not None:
             self._after_local_queue(key, now)
 
     def remove_local_queue(self, namespace: str, name: str, now: float) -> None:
-        key = key_of(namespace, name)
-        if self._local.pop(key, None) is not None:
+        key = self._local.remove(namespace, name)
+        if key is not None:
             self._after_local_queue(key, now)
 
+    def _used_by(self, local_queue: str) -> Amounts:
+        """What the workloads of a local queue hold, by resource."""
+        used: dict[str, int] = {}
+        for key in self._local.members(local_queue):
+            holding = self.entries[key].holding
+            if holding is not None:
+                used = plus(used, by_resource(holding))
+        return used
+
     def _after_local_queue(self, key: str, now: float) -> None:
-        for each in sorted(self._in_local.get(key, ())):
+        for each in self._local.members(key):
             if self.entries[each].holding is None:
                 self._requeue(self.entries[each], now)
 
@@ -149,27 +153,44 @@ class QuotaState:
         self.books.after_topology(name)
 
     def set_node(self, node: Node) -> None:
-        self.books.ledger.topologies.set_node(node)
-        self.books.after_nodes()
+        """Follow a node. That it is still there, which nodes say all the time, wakes nobody."""
+        status = node.status
+        shown = (node.metadata.labels, node.spec, status.allocatable, is_ready(status.conditions))
+        if self._nodes.get(node.metadata.name) != shown:
+            self._nodes[node.metadata.name] = shown
+            self.books.ledger.topologies.set_node(node)
+            self.books.after_nodes()
 
     def remove_node(self, name: str) -> None:
+        self._nodes.pop(name, None)
         self.books.ledger.topologies.remove_node(name)
 
     def set_pod(self, pod: Pod) -> None:
         """A pod that may use a node in a topology without a workload that has its place."""
         self.books.ledger.topologies.set_pod(pod)
+        if is_finished(pod):
+            self.books.after_nodes()
 
     def remove_pod(self, uid: str) -> None:
         self.books.ledger.topologies.remove_pod(uid)
         self.books.after_nodes()
 
     def set_limit_range(self, value: LimitRange) -> None:
-        """Workloads that are read from now on get its defaults."""
+        """What waits gets its defaults and has to keep to its limits. Who has quota keeps it."""
         of_namespace = self._limit_ranges.setdefault(value.metadata.namespace, {})
-        of_namespace[value.metadata.name] = value
+        if of_namespace.get(value.metadata.name) != value:
+            of_namespace[value.metadata.name] = value
+            self._read_again(value.metadata.namespace)
 
     def remove_limit_range(self, namespace: str, name: str) -> None:
-        self._limit_ranges.get(namespace, {}).pop(name, None)
+        if self._limit_ranges.get(namespace, {}).pop(name, None) is not None:
+            self._read_again(namespace)
+
+    def _read_again(self, namespace: str) -> None:
+        waiting = [each for each in self.entries.values() if each.holding is None]
+        for entry in waiting:
+            if entry.facts.namespace == namespace and entry.source is not None:
+                self.set_workload(entry.source, 0.0)
 
     # Workloads.
 
@@ -196,11 +217,13 @@ class QuotaState:
                 self.books.wake_everybody()
             if entry.facts.asks_otherwise(facts):
                 self._preemptor.quarrels.forget()
-            self._in_local.get(entry.facts.queue, set()).discard(facts.key)
+            self._local.leave(entry.facts.queue, facts.key)
             entry.update(facts)
-        self._in_local.setdefault(facts.queue, set()).add(facts.key)
+        self._local.join(facts.queue, facts.key)
+        entry.source = workload
         if reading.holding is None and entry.assumed:
             return
+        entry.assumed = False
         if changed or reading.holding != entry.holding:
             self._follow(entry, reading.holding, now)
 
@@ -209,7 +232,7 @@ class QuotaState:
         if entry is None:
             return
         self._preemptor.quarrels.forget()
-        self._in_local.get(entry.facts.queue, set()).discard(key)
+        self._local.leave(entry.facts.queue, key)
         self.books.release(entry)
         self._dequeue(entry)
 
@@ -217,6 +240,8 @@ class QuotaState:
         """Take back what a cycle gave a workload, because it could not be written."""
         entry = self.entries.get(key)
         if entry is not None and entry.assumed:
+            if self.past_use is not None:
+                self.past_use.not_admitted(entry.facts.queue, key)
             self._follow(entry, None, now)
 
     def _follow(self, entry: Entry, holding: Holding | None, now: float) -> None:
@@ -235,7 +260,7 @@ class QuotaState:
 
     def _requeue(self, entry: Entry, now: float) -> None:
         self._dequeue(entry)
-        local = self._local.get(entry.facts.queue)
+        local = self._local.find(entry.facts.queue)
         if local is None or local.is_stopped or not entry.facts.active:
             return
         queue = self.books.queues.get(local.cluster_queue)
@@ -257,6 +282,8 @@ class QuotaState:
         if self._revision != self.books.revision:
             self._revision = self.books.revision
             self._preemptor.quarrels.forget()
+        if self.past_use is not None:
+            self.past_use.sample(now, self._used_by)
         refused: list[Decision] = []
         heads = []
         for queue, entry in self.books.heads(now):
@@ -287,6 +314,9 @@ class QuotaState:
                 entry.assumed = True
                 holding = holding_of(decision.admission, now, entry.facts.demands)
                 self.books.take(entry, holding)
+                queue = self.books.queues[holding.cluster_queue]
+                if self.past_use is not None and queue.shares_by_past_use:
+                    self.past_use.admitted(entry.facts.queue, entry.key, by_resource(holding))
         return (*refused, *decisions)
 
     def _waits_for_pods(self) -> bool:
@@ -317,38 +347,8 @@ class QuotaState:
         None: it holds quota and may keep it, or it waits for its turn.
         """
         entry = self.entries[key]
-        local = self._local.get(entry.facts.queue)
-        if not entry.facts.active:
-            return Evicted(key, DEACTIVATED, "The workload is deactivated")
-        if entry.holding is not None:
-            return self._eviction(entry, entry.holding, local)
-        name = entry.facts.queue.partition("/")[2]
-        if local is None:
-            return Refused(key, MISCONFIGURED, f"LocalQueue {name} doesn't exist")
-        if local.is_stopped:
-            return Refused(key, SUSPENDED, f"LocalQueue {name} is inactive")
-        queue = self.books.queues.get(local.cluster_queue)
-        if queue is None:
-            text = f"ClusterQueue {local.cluster_queue} doesn't exist"
-            return Refused(key, MISCONFIGURED, text)
-        if queue.inactive:
-            text = f"ClusterQueue {queue.name} is inactive: {queue.inactive}"
-            return Refused(key, SUSPENDED, text)
-        if isinstance(entry.facts.demands, Unpriced):
-            return Refused(key, entry.facts.demands.reason, entry.facts.demands.message)
-        return None
-
-    def _eviction(
-        self, entry: Entry, holding: Holding, local: _LocalQueueState | None
-    ) -> Evicted | None:
-        queue = self.books.queues.get(holding.cluster_queue)
-        if queue is not None and queue.spec.stop_policy == DRAIN:
-            text = f"The ClusterQueue {queue.name} is stopped"
-            return Evicted(entry.key, CLUSTER_QUEUE_STOPPED, text)
-        if local is not None and local.stop_policy == DRAIN:
-            return Evicted(entry.key, LOCAL_QUEUE_STOPPED, "The LocalQueue is stopped")
-        return None
+        return standing_of(entry, self._local.find(entry.facts.queue), self.books.queues)
 
     def waiting_in(self, local_queue: str) -> Iterator[str]:
-        """The workloads of a local queue, by key, in no order."""
-        return iter(self._in_local.get(local_queue, ()))
+        """The workloads of a local queue, by key."""
+        return self._local.members(local_queue)

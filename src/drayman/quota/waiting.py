@@ -48,6 +48,7 @@ class Waiting:
 
     def __init__(self, *, strict: bool) -> None:
         self.strict = strict
+        self._past_use: Callable[[str], float] | None = None
         self._entries: dict[str, Entry] = {}
         self._pooled: dict[Hashable, _Group] = {}
         self._ready: dict[Hashable, _Group] = {}
@@ -68,6 +69,22 @@ class Waiting:
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._entries.values())
 
+    def order_by_past_use(self, past_use: Callable[[str], float] | None, now: float) -> None:
+        """Have workloads come first whose local queue has used less; None: as usual. Groups are then of one local queue each."""
+        if (past_use is None) == (self._past_use is None):
+            return
+        self._past_use = past_use
+        entries = tuple(self._entries.values())
+        self._pooled.clear()
+        self._ready.clear()
+        self._fronts.clear()
+        for entry in entries:
+            self.add(entry, now)
+
+    def _shape(self, entry: Entry) -> Hashable:
+        """What makes workloads wait as one group."""
+        return entry.shape if self._past_use is None else (entry.facts.queue, entry.shape)
+
     @property
     def sticky(self) -> str:
         """The workload that waits for its victims, if any."""
@@ -76,9 +93,10 @@ class Waiting:
     def add(self, entry: Entry, now: float) -> None:
         """Have a workload wait, ready to be tried unless it must not be yet, or others of its shape have been tried in vain."""
         self.discard(entry.key)
-        pooled = self._pooled.get(entry.shape)
-        if pooled is not None and self._first(pooled, entry.shape) is None:
-            del self._pooled[entry.shape]
+        shape = self._shape(entry)
+        pooled = self._pooled.get(shape)
+        if pooled is not None and self._first(pooled, shape) is None:
+            del self._pooled[shape]
             pooled = None
         self._entries[entry.key] = entry
         if entry.facts.requeue_at > now:
@@ -99,6 +117,8 @@ class Waiting:
 
     def head(self) -> Entry | None:
         """The workload to be tried next, if there is one. It stays where it is until `refuse` or `discard`."""
+        if self._past_use is not None:
+            return self._head_by_past_use(self._past_use)
         if self._sticky:
             return self._entries[self._sticky]
         while self._fronts:
@@ -114,6 +134,22 @@ class Waiting:
                 self._show(first.facts.order, shape)
         return None
 
+    def _head_by_past_use(self, past_use: Callable[[str], float]) -> Entry | None:
+        firsts = [
+            first
+            for shape, group in self._ready.items()
+            if (first := self._first(group, shape)) is not None
+        ]
+        return min(
+            firsts,
+            key=lambda each: (
+                past_use(each.facts.queue),
+                each.key != self._sticky,
+                each.facts.order,
+            ),
+            default=None,
+        )
+
     def refuse(self, entry: Entry, again: Again) -> None:
         """Put away a workload that was tried and got nothing."""
         if entry.key not in self._entries:
@@ -128,7 +164,7 @@ class Waiting:
         elif again is Again.ALONE:
             self._put_aside(entry, self._alone)
         else:
-            self._pool(entry.shape)
+            self._pool(self._shape(entry))
 
     def wake(self) -> None:
         """Have all those be tried again that found no quota."""
@@ -164,13 +200,14 @@ class Waiting:
     # Groups.
 
     def _push(self, entry: Entry) -> None:
-        group = self._ready.get(entry.shape)
+        shape = self._shape(entry)
+        group = self._ready.get(shape)
         if group is None:
-            group = self._ready[entry.shape] = _Group()
+            group = self._ready[shape] = _Group()
         order = entry.facts.order
         heappush(group.heap, (order, entry.key))
         if group.heap[0][0] == order:
-            self._show(order, entry.shape)
+            self._show(order, shape)
 
     def _show(self, order: Order, shape: Hashable) -> None:
         self._count += 1
@@ -185,7 +222,7 @@ class Waiting:
             if (
                 entry is not None
                 and entry.facts.order == order
-                and entry.shape == shape
+                and self._shape(entry) == shape
                 and key not in self._alone
                 and key not in self._strangers
                 and key not in self._later

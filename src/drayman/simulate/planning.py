@@ -55,8 +55,15 @@ def plan(
 class Planning:
     """A plan that is carried out once, and can then answer further questions."""
 
-    def __init__(self, world: World, wanted: Wanted, times: int = 1) -> None:
-        self._copies = list(wanted.copies(times))
+    def __init__(
+        self,
+        world: World,
+        wanted: Wanted,
+        times: int = 1,
+        copies: Sequence[Wanted] | None = None,
+    ) -> None:
+        """`copies` are those to plan, if they are not what `wanted` says."""
+        self._copies = list(wanted.copies(times)) if copies is None else list(copies)
         self._groups = GroupClaims(world.objects.joined(objects_of(self._copies)))
         self._world = world.with_objects(self._groups.objects)
         self._expansion = Expansion(self._world)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace as structure
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 from cli.top.readings import claim
 from drayman.api.codec import convert, to_dict
 from drayman.api.core import Pod
+from drayman.api.kueue_workload import Workload
 from drayman.api.resource import ResourceClaim
 from drayman.api.times import timestamp_at
 from drayman.cli.main import cli
@@ -24,7 +26,7 @@ from drayman.placement.price_table import read_price_table
 from drayman.placement.world import Objects, World
 from drayman.questions.devices.ordering import sorted_owners
 from drayman.questions.devices.owners import Grouping, OwnerRow, Owners, owners
-from drayman.questions.devices.reading import Reading, reading_of
+from drayman.questions.devices.reading import Reading, reading_of, reading_of_world
 from drayman.simulate.snapshot import snapshot
 
 NOW = 1_900_000_000.0
@@ -128,6 +130,25 @@ def test_the_same_by_namespace() -> None:
     ]
     assert rows(owners(reading(CLAIMS, PODS), NOW, TABLE, namespace="other")) == [
         ("other", "Pod/lone", 1, {"gpu": 1}, None, None)
+    ]
+
+
+def test_the_same_by_queue() -> None:
+    """What has quota of a queue, over all namespaces; the quota of a Job is that of its pods."""
+    admission = {"clusterQueue": "team-a", "podSetAssignments": []}
+    made = [
+        {"name": "j", "ownerReferences": [{"kind": "Job", "name": "train", "uid": "train"}]},
+        {"name": "p", "ownerReferences": [{"kind": "Pod", "name": "lone", "uid": "pod-lone"}]},
+    ]
+    workloads = tuple(
+        convert(Workload, {"metadata": metadata, "status": {"admission": admission}})
+        for metadata in made
+    )
+    given = structure(objects(CLAIMS, PODS), queued_workloads=workloads)
+    there = reading_of_world(World(given, NOW))
+    assert rows(owners(there, NOW, TABLE, by=Grouping.QUEUE)) == [
+        ("", "ClusterQueue/team-a", 3, {"gpu": 5}, 40.0, 60.0),
+        ("", "(no queue)", 1, {"gpu": 1}, 10.0, 100.0),
     ]
 
 

@@ -23,6 +23,7 @@ from drayman.cluster.inprocess import InProcessClient
 from drayman.cluster.turns import Turns
 from drayman.controllers.features import ControllerFeatures
 from drayman.controllers.quota.controller import ConfigurationSource
+from drayman.controllers.quota.tally import QueueTally
 from drayman.controllers.running import all_controllers, start_controllers
 from drayman.drivers.profiles import HardwareCluster
 from drayman.node import Report, SimulatedNode, SimulatedNodes
@@ -64,6 +65,7 @@ async def running(
     report: Report | None = None,
     scheduled_by: SchedulerReport = lambda _: None,
     tally: Tally | None = None,
+    queue_tally: QueueTally | None = None,
 ) -> AsyncIterator[None]:
     """Runs the parts until the context is left. The context is entered when the hardware is published and the scheduler has seen it.
 
@@ -83,7 +85,7 @@ async def running(
             waiting = QueuedWork(lambda: source.current.intake)
             core.admission.plugins.append(waiting)
             end.callback(core.admission.plugins.remove, waiting)
-        constructors = all_controllers(turns, parts.features, parts.queues)
+        constructors = all_controllers(turns, parts.features, parts.queues, queue_tally)
         controllers = await start_controllers(client, informers, constructors)
         end.push_async_callback(controllers.stop)
         if parts.scheduler is not None:

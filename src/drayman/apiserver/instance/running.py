@@ -26,6 +26,7 @@ from drayman.apiserver.instance.first_objects import (
 )
 from drayman.apiserver.instance.folder import Folder, FolderError, Record, reason
 from drayman.apiserver.instance.kubeconfig import kubeconfig
+from drayman.apiserver.instance.queue_metrics import QueueMetrics
 from drayman.apiserver.instance.scheduler_metrics import SchedulerMetrics
 from drayman.apiserver.instance.starting import CHECK, SCHEDULER_CHECK, Start
 from drayman.apiserver.lifecycle.running import Lifecycle
@@ -40,6 +41,7 @@ from drayman.apiserver.serving.server import ApiServer
 from drayman.cluster.embedded import Store, StoreError
 from drayman.cluster.errors import ConfigurationError
 from drayman.cluster.kube.entries import read_members
+from drayman.controllers.quota.tally import QueueTally
 from drayman.node import Report
 from drayman.placement.price_table import written
 from drayman.reasons.wording import counted
@@ -159,8 +161,11 @@ async def _complete(server: ApiServer, options: Options, start: Start, end: Asyn
             server.metrics.registry.register(SchedulerMetrics(tally, lambda: start.leaders))
             scheduler = replace(parts.scheduler, is_guarded=options.guard_devices)
             parts = replace(parts, scheduler=scheduler)
+        queue_tally = QueueTally()
+        if parts.queues is not None:
+            server.metrics.registry.register(QueueMetrics(queue_tally))
         await end.enter_async_context(
-            running(server.core, parts, start.advance, start.scheduled_by, tally)
+            running(server.core, parts, start.advance, start.scheduled_by, tally, queue_tally)
         )
     start.finish()
 

@@ -240,15 +240,16 @@ def pools(
     epilog="\b\nExamples:\n"
     "  drayman top owners                      the highest cost per hour first\n"
     "  drayman top owners --by namespace --prices prices.yaml\n"
+    "  drayman top owners --by queue           whose quota it is\n"
     "  drayman top owners -n team-a --sort-by since\n"
     "  drayman top owners --snapshot cluster.yaml -o json\n",
 )
 @click.option(
     "--by",
-    type=click.Choice(["workload", "namespace"]),
+    type=click.Choice(["workload", "namespace", "queue"]),
     default="workload",
     show_default=True,
-    help="What is added up: the pods of a Job, a Deployment and the like, or all of a namespace.",
+    help="What is added up: the pods of a Job, a Deployment and the like, all of a namespace, or what has quota of a ClusterQueue.",
 )
 @click.option("-n", "--namespace", metavar="NAMESPACE", help="Only owners in this namespace.")
 @click.option("--sort-by", type=click.Choice(_OWNER_ORDERS), default="rate", show_default=True)
@@ -289,7 +290,7 @@ def owners(
         moment = datetime.fromtimestamp(now, UTC)
         cells = [owner_cells(row, moment) for row in rows]
         if len(rows) > 1:
-            cells.append(total_cells(found.total))
+            cells.append(total_cells(found.total, of_queues=by == Grouping.QUEUE))
         columns = _without_fixed(owner_columns(found.currency), NAMESPACE=namespace)
         more: dict[str, Any] = {"total": codec.to_dict(found.total)}
         if found.currency:
@@ -308,6 +309,7 @@ def owners(
         namespace,
         needs_claims=True,
         with_pods=True,
+        with_queues=by == "queue",
         remarks=remarks,
         snapshot=snapshot,
     )

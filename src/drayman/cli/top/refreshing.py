@@ -89,6 +89,7 @@ class Asked:
     needs_claims: bool = False
     """Whether there is nothing to show without them."""
     with_pods: bool = False
+    with_queues: bool = False
     remarks: Callable[[Reading], Iterable[str]] = lambda _: ()
     """What else there is to say about a reading."""
     snapshot: str | None = None
@@ -128,6 +129,7 @@ def show_at(asked: Asked, picture: Callable[[Reading, float], Picture]) -> None:
                         asked.namespace,
                         needs_claims=asked.needs_claims,
                         with_pods=asked.with_pods,
+                        with_queues=asked.with_queues,
                     )
                     remarks = (*reading.remarks, *asked.remarks(reading))
                     screen.show(picture(reading, time.time()), remarks)

@@ -164,7 +164,7 @@ def _listed(names: tuple[str, ...]) -> str:
 def owner_columns(currency: str) -> tuple[Column, ...]:
     """The columns of `top owners`, for costs in this currency."""
     return (
-        Column("NAMESPACE", may_be_cut=True),
+        Column("NAMESPACE", may_be_cut=True, empty=NOTHING),
         Column("OWNER", may_be_cut=True, matters=True, empty=NOTHING),
         Column("PODS", is_number=True, spare=2),
         Column("DEVICES"),
@@ -177,7 +177,7 @@ def owner_columns(currency: str) -> tuple[Column, ...]:
 def owner_cells(row: OwnerRow, now: datetime) -> tuple[Cell, ...]:
     """An owner of `top owners`."""
     return (
-        row.namespace,
+        row.namespace or NOTHING,
         row.owner or NOTHING,
         str(row.pods),
         _device_counts(row.devices),
@@ -186,9 +186,10 @@ def owner_cells(row: OwnerRow, now: datetime) -> tuple[Cell, ...]:
     )
 
 
-def total_cells(total: OwnerTotal) -> tuple[Cell, ...]:
+def total_cells(total: OwnerTotal, *, of_queues: bool = False) -> tuple[Cell, ...]:
     """The last line of `top owners`."""
-    cells = ("total", NOTHING, "", _device_counts(total.devices), NOTHING, *_costs(total))
+    first = (NOTHING, "total") if of_queues else ("total", NOTHING)
+    cells = (*first, "", _device_counts(total.devices), NOTHING, *_costs(total))
     return tuple((cell, "bold") for cell in cells)
 
 

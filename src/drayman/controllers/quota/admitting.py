@@ -82,6 +82,7 @@ class Admitting:
         self._touched: set[Key] = set()
         self._caches: dict[type, Any] = {}
         self.state = self._new_state()
+        shared.tally.state = lambda: self.state
         self.verdicts = Verdicts(shared, self)
         self._is_new = True
         self._has_topologies = False

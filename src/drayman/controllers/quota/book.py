@@ -28,6 +28,7 @@ from drayman.cluster.resources import JsonObject, typed
 from drayman.cluster.together import Bundle
 from drayman.cluster.writes import PatchWrite, Write
 from drayman.controllers.quota.loop import Key
+from drayman.controllers.quota.tally import QueueTally
 from drayman.controllers.workloads.holdings import version_of
 from drayman.workloads.queued.bodies import status_body
 from drayman.workloads.queued.names import IN_USE
@@ -85,11 +86,17 @@ def known(workload: Workload) -> Known:
 class WorkloadBook:
     """All Workloads, by key and by what owns them."""
 
-    def __init__(self, client: Client, informers: Informers, recorder: EventRecorder) -> None:
+    def __init__(
+        self, client: Client, informers: Informers, recorder: EventRecorder, tally: QueueTally
+    ) -> None:
         self._client = client
+        self._tally = tally
         self._recorder = recorder
         self._informer = informers.informer(WORKLOADS, indexers={_OWNERS: _owner_uids})
         self._own: dict[Key, Workload] = {}
+        """Workloads as our own last write left them, while the cache may not have them yet."""
+        self._own_of: dict[str, set[Key]] = {}
+        """Their keys, by the uid of an owner."""
         self._decoded: dict[Key, tuple[str, Known]] = {}
         self._handlers: list[Handler[Workload]] = []
         self._informer.add_handler(self._changed)
@@ -116,7 +123,7 @@ class WorkloadBook:
             (each.metadata.namespace, each.metadata.name)
             for each in self._informer.cache.by_index(_OWNERS, uid)
         }
-        keys |= {key for key, each in self._own.items() if uid in _owner_uids(each)}
+        keys |= self._own_of.get(uid, set())
         found = [each for key in sorted(keys) if (each := self.find(key)) is not None]
         return [each for each in found if uid in _owner_uids(each.workload)]
 
@@ -134,7 +141,9 @@ class WorkloadBook:
         if status == known_.status:
             return known_
         change: JsonObject = {"op": "add", "path": "/status", "value": status_body(status)}
-        return await self._patch(known_, [change], "status")
+        written = await self._patch(known_, [change], "status")
+        self._tally.note(known_.status, written.status)
+        return written
 
     def bundle(
         self,
@@ -167,7 +176,9 @@ class WorkloadBook:
         def taken(answers: Sequence[object]) -> None:
             answer = answers[-1]
             assert isinstance(answer, Workload)
-            written(self._wrote(answer))
+            found = self._wrote(answer)
+            self._tally.note(known_.status, found.status)
+            written(found)
 
         return Bundle(writes, refused, taken)
 
@@ -185,7 +196,7 @@ class WorkloadBook:
                 known_, [{"op": "add", "path": "/metadata/finalizers", "value": kept}]
             )
         except NotFoundError:
-            self._own.pop(known_.key, None)
+            self._drop_own(known_.key)
 
     async def delete(self, known_: Known) -> None:
         """Deletes exactly this one; one that is gone is not an error."""
@@ -194,7 +205,7 @@ class WorkloadBook:
         try:
             await self._client.delete(WORKLOADS, known_.name, known_.key[0], options=options)
         except NotFoundError:
-            self._own.pop(known_.key, None)
+            self._drop_own(known_.key)
 
     def record(self, known_: Known, type_: EventType, reason: str, note: str) -> None:
         self._recorder.record(Reference.to(WORKLOADS, known_.workload), type_, reason, note, reason)
@@ -211,7 +222,10 @@ class WorkloadBook:
 
     def _wrote(self, workload: Workload) -> Known:
         key = (workload.metadata.namespace, workload.metadata.name)
+        self._drop_own(key)
         self._own[key] = workload
+        for uid in _owner_uids(workload):
+            self._own_of.setdefault(uid, set()).add(key)
         found = self.find(key)
         return known(workload) if found is None else found
 
@@ -224,8 +238,16 @@ class WorkloadBook:
             seen = max(seen, version_of(cached.metadata.resource_version))
         if seen < version_of(own.metadata.resource_version):
             return own
-        del self._own[key]
+        self._drop_own(key)
         return cached
+
+    def _drop_own(self, key: Key) -> None:
+        own = self._own.pop(key, None)
+        for uid in () if own is None else _owner_uids(own):
+            keys = self._own_of.get(uid, set())
+            keys.discard(key)
+            if not keys:
+                self._own_of.pop(uid, None)
 
     def _changed(self, notice: Notice[Workload]) -> None:
         for handler in self._handlers:

@@ -28,6 +28,7 @@ from drayman.controllers.quota.pods import QueuedPods
 from drayman.controllers.quota.queues import QueueStatus
 from drayman.controllers.quota.seating import Seating
 from drayman.controllers.quota.shared import Clock, Shared
+from drayman.controllers.quota.tally import QueueTally
 from drayman.workloads.queued.kinds import KINDS
 
 _log: Final = logging.getLogger(__name__)
@@ -89,9 +90,10 @@ class QuotaController:
         *,
         source: ConfigurationSource | None = None,
         clock: Clock = time.time,
+        tally: QueueTally | None = None,
     ) -> None:
         self._source = source or ConfigurationSource()
-        self._shared = Shared(client, informers, clock=clock)
+        self._shared = Shared(client, informers, clock=clock, tally=tally)
         self._shared.configuration = self._source.current
         self._admitting = Admitting(self._shared)
         self._admitting.devices.set_mappings(self._source.current.mappings)

@@ -83,6 +83,11 @@ class PodGroups:
                     member.pod, "Stopped", "the Workload of its group does not exist"
                 )
             return
+        try:
+            rules.check_whole(able, rules.statement_of(able))
+        except CompositionError as error:
+            self._writes.record(able[0].pod, "Warning", "ErrWorkloadCompose", str(error))
+            return
         bodies = await self._writes.bodies([each.pod for each in able])
         present = [each for each in able if each.pod.metadata.uid in bodies]
         if not present:
@@ -117,7 +122,7 @@ class PodGroups:
             await self._ended(members, workload)
             return
         sets = workload.spec.pod_sets
-        surplus = rules.surplus(members, sets)
+        surplus = dict.fromkeys(rules.surplus(members, sets))
         for member in surplus:
             await self._writes.delete(member.pod, "ExcessPodDeleted", "the group has all its pods")
             await self._writes.uncount(member.pod)

@@ -19,6 +19,7 @@ from drayman.cluster.recording import PER_OBJECT, EventRecorder
 from drayman.cluster.resources import NAMESPACES, JsonObject, Resource, generic, typed
 from drayman.controllers.quota.book import WorkloadBook
 from drayman.controllers.quota.configuration import QueueConfiguration, default_configuration
+from drayman.controllers.quota.tally import QueueTally
 from drayman.workloads.queued.composing import CompositionError, Importance
 from drayman.workloads.queued.names import PRIORITY_CLASS, labels_of
 
@@ -36,13 +37,21 @@ Clock = Callable[[], float]
 class Shared:
     """What every part needs."""
 
-    def __init__(self, client: Client, informers: Informers, *, clock: Clock = time.time) -> None:
+    def __init__(
+        self,
+        client: Client,
+        informers: Informers,
+        *,
+        clock: Clock = time.time,
+        tally: QueueTally | None = None,
+    ) -> None:
         self.client = client
+        self.tally = tally or QueueTally()
         self.informers = informers
         self.clock = clock
         self.configuration: QueueConfiguration = default_configuration()
         self.recorder = EventRecorder(client, COMPONENT, per_object=PER_OBJECT)
-        self.book = WorkloadBook(client, informers, self.recorder)
+        self.book = WorkloadBook(client, informers, self.recorder, self.tally)
         self._flavors = informers.informer(FLAVORS).cache
         self._queue_classes = informers.informer(_QUEUE_CLASSES).cache
         self._pod_classes = informers.informer(_POD_CLASSES).cache

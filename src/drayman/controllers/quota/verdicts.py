@@ -76,6 +76,10 @@ class Verdicts:
             if (bundle := self._bundle(each, failed, texts.get(each.key))) is not None
         ]
         await write_together(self._shared.client, bundles)
+        for each in decisions:
+            if isinstance(each, Reserved | Refused):
+                result = "success" if isinstance(each, Reserved) else "inadmissible"
+                self._shared.tally.attempts[result,] += 1
         for key, _ in failed:
             self._engine.forget(key)
         if not failed:
@@ -213,6 +217,9 @@ class Verdicts:
     def _report_preempted(self, decision: Preempted, known: Known) -> None:
         self._shared.book.record(known, "Normal", "Preempted", decision.message)
         self._shared.book.record(known, "Normal", "EvictedDueToPreempted", decision.message)
+        entry = self._engine.state.entries.get(decision.by)
+        queue = "" if entry is None else entry.waits_in
+        self._shared.tally.preempted[queue, decision.reason] += 1
         namespace, _, name = decision.by.partition("/")
         by = self._shared.book.find((namespace, name))
         if by is not None:

@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from msgspec.structs import replace
+
+from drayman.api.kueue_workload import EVICTED, Workload
+from drayman.api.times import timestamp_at
 from drayman.explain.queues.engine import Queues
 from drayman.quota.decisions import Evicted, Preempted, Refused, Reserved
 from drayman.quota.entries import Entry
-from drayman.quota.reasons import WAITING_FOR_PREEMPTED
+from drayman.quota.reasons import PREEMPTED, WAITING_FOR_PREEMPTED
 from drayman.quota.waiting import Again
 
 MOST_CYCLES: Final = 20_000
@@ -28,6 +32,8 @@ class Settled:
         self.refused: dict[str, Refused] = {}
         self.victims: dict[str, list[Preempted]] = {}
         """By the workload that drives them out."""
+        self.evicted: set[str] = set()
+        """Those that have been told to give up their quota, and have not done so."""
         self._of_shape: dict[tuple[str, object], Refused] = {}
         self.is_complete = False
 
@@ -64,10 +70,28 @@ def settle(queues: Queues, at: float | None = None) -> Settled:
     for _ in range(MOST_CYCLES):
         decisions = queues.state.cycle(now)
         fresh = [settled.note(queues, decision) for decision in decisions]
+        for decision in decisions:
+            if isinstance(decision, Preempted) and decision.key not in settled.evicted:
+                settled.evicted.add(decision.key)
+                queues.state.set_workload(_told_to_go(queues.workloads[decision.key], now), now)
         if not any(fresh):
             settled.is_complete = True
             break
     return settled
+
+
+def _told_to_go(workload: Workload, now: float) -> Workload:
+    """A workload as it is while it gives up its quota: it holds it until its pods have ended."""
+    status = dict(workload.status) if isinstance(workload.status, dict) else {}
+    others = [each for each in status.get("conditions") or () if each.get("type") != EVICTED]
+    evicted = {
+        "type": EVICTED,
+        "status": "True",
+        "reason": PREEMPTED,
+        "message": "",
+        "lastTransitionTime": timestamp_at(now),
+    }
+    return replace(workload, status={**status, "conditions": [*others, evicted]})
 
 
 Step = Callable[[], object]
@@ -87,6 +111,10 @@ def supposed(queues: Queues, change: Step, undo: Step) -> Settled:
 def take_back(queues: Queues, settled: Settled) -> None:
     """Undo what the engine gave away and remembered, so that it can be asked again."""
     state = queues.state
+    for key in settled.evicted:
+        # As if it came anew: the engine also remembers who drove out whom.
+        state.remove_workload(key)
+        state.set_workload(queues.workloads[key], queues.now)
     for key in settled.given:
         state.forget(key, queues.now)
     for key in settled.refused:

@@ -46,9 +46,18 @@ class Line:
         for workload in extra:
             self.queues.add(workload)
         self.settled: Settled = settle(self.queues)
+        self._left = self._available()
         take_back(self.queues, self.settled)
         self._ordered: dict[str, list[str]] = {}
         self._positions: dict[str, int] = {}
+
+    def _available(self) -> dict[str, dict[FlavorResource, int]]:
+        """What each queue could use of everything that it might ever, as things are."""
+        return {
+            queue.name: {what: queue.node.available(what) for what in queue.node.potential}
+            for queue in self.queues.state.books.queues.values()
+            if queue.node is not None and len(queue.waiting)
+        }
 
     # Finding.
 
@@ -220,6 +229,8 @@ class Line:
         if isinstance(demands, Unpriced) or queue.node is None:
             return ()
         wanted = wanted_by(demands, counts_pods=PODS in queue.groups)
+        # For one that gets nothing, what is left when all others have what they get.
+        left = {} if entry.key in self.settled.given else self._left.get(queue.name, {})
         found = []
         for resource in sorted(wanted):
             group = queue.groups.get(resource)
@@ -230,7 +241,9 @@ class Line:
                         flavor=flavor.name,
                         resource=resource,
                         wanted=quantity_of(resource, wanted[resource]),
-                        free=quantity_of(resource, max(0, queue.place.available(what))),
+                        free=quantity_of(
+                            resource, max(0, left.get(what, queue.place.available(what)))
+                        ),
                         most=quantity_of(resource, queue.place.potential.get(what, 0)),
                         mismatch=self._mismatch(demands, flavor.name),
                     )

@@ -1,4 +1,4 @@
-"""Who holds devices, since when, and at which cost: by workload, or by namespace.
+"""Who holds devices, since when, and at which cost: by workload, by namespace, or by the queue that gave quota for it.
 
 What is held is in claims. A claim belongs to what made the pods that it is reserved for: a Job, a Deployment, or the pods themselves; one
 that no pod uses, to itself. What workloads share is listed for each, and its cost is divided equally among them.
@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Final
 
 from drayman.api.core import Pod
+from drayman.api.meta import controller_of
 from drayman.api.resource import Device, ResourceClaim
 from drayman.api.struct import ApiStruct
 from drayman.api.times import seconds_of
@@ -25,6 +26,8 @@ from drayman.questions.devices.reading import Reading, allocated
 from drayman.topology import DeviceKind, kind
 from drayman.workloads.makers import Maker, known_as
 
+NO_QUEUE: Final = "(no queue)"
+"""For what has its devices without quota."""
 _HOUR_S: Final = 3600
 _POD: Final = "pods"
 _KINDS: Final = {_POD: "Pod", "podgroups": "PodGroup"}
@@ -36,12 +39,15 @@ class Grouping(StrEnum):
 
     WORKLOAD = "workload"
     NAMESPACE = "namespace"
+    QUEUE = "queue"
+    """The cluster queue, over all namespaces."""
 
 
 class OwnerRow(ApiStruct, kw_only=True):
-    """What one workload, or all of a namespace, holds."""
+    """What one workload, all of a namespace, or the workloads of one queue hold."""
 
     namespace: str
+    """Empty for a queue."""
     owner: str = ""
     """As Kind/name; empty for a namespace."""
     claims: int
@@ -138,9 +144,10 @@ def owners(
         held = _held(reading, claim, pods, costs)
         if not held.devices:
             continue  # admin access holds nothing
-        users = _users(claim, pods) if by is Grouping.WORKLOAD else {"": _pods_of(claim)}
+        users = _users_by(by, claim, pods, reading.queues)
         for owner, uids in users.items():
-            found = sums.setdefault((where, owner), _Sum())
+            key = ("" if by is Grouping.QUEUE else where, owner)
+            found = sums.setdefault(key, _Sum())
             found.add(held, len(users), now)
             found.pods |= uids
         total.add(held, 1, now)
@@ -172,6 +179,33 @@ def _row(namespace: str, owner: str, found: _Sum) -> OwnerRow:
 
 def _amount(cost: Fraction | None) -> float | None:
     return None if cost is None else amount_of(round(cost))
+
+
+def _users_by(
+    by: Grouping, claim: ResourceClaim, pods: Mapping[str, Pod], queues: Mapping[str, str]
+) -> dict[str, set[str]]:
+    """Who uses a claim, with the uids of the pods of each."""
+    if by is Grouping.WORKLOAD:
+        return _users(claim, pods)
+    if by is Grouping.NAMESPACE:
+        return {"": _pods_of(claim)}
+    found: dict[str, set[str]] = {}
+    for consumer in claim.status.reserved_for:
+        queue = _queue_of(consumer.uid, pods, queues)
+        found.setdefault(queue, set())
+        if consumer.resource == _POD:
+            found[queue].add(consumer.uid)
+    return found or {NO_QUEUE: set()}
+
+
+def _queue_of(uid: str, pods: Mapping[str, Pod], queues: Mapping[str, str]) -> str:
+    """The cluster queue that a pod has its quota of: by itself, or by what made it."""
+    pod = pods.get(uid)
+    made_by = controller_of(pod.metadata) if pod is not None else None
+    for each in (uid, "" if made_by is None else made_by.uid):
+        if each in queues:
+            return f"ClusterQueue/{queues[each]}"
+    return NO_QUEUE
 
 
 def _users(claim: ResourceClaim, pods: Mapping[str, Pod]) -> dict[str, set[str]]:

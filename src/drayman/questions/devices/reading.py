@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from drayman.api.core import Node, Pod
-from drayman.api.errors import SelectorError
+from drayman.api.errors import DecodeError, SelectorError
+from drayman.api.kueue import status_of
+from drayman.api.kueue_workload import Workload, WorkloadStatus
 from drayman.api.quantity import Quantity
 from drayman.api.resource import DeviceRequestAllocationResult as Result
 from drayman.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
@@ -25,6 +27,7 @@ from drayman.cluster.resources import (
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
     Resource,
+    typed,
 )
 from drayman.inventory import DeviceId
 from drayman.placement.occupancy import Occupancy, occupancy
@@ -73,6 +76,8 @@ class Reading:
     """What could not be read, and what that means for the answer."""
     pods: tuple[Pod, ...] = ()
     """Where they were asked for."""
+    queues: Mapping[str, str] = field(default_factory=dict)
+    """Where they were asked for: the cluster queue of which an object has quota, or waits for it, by the object's uid."""
 
     def holders(self, device: DeviceId) -> tuple[str, ...]:
         """The holders of the device or of shares of it, each named once."""
@@ -85,6 +90,7 @@ async def read(
     *,
     needs_claims: bool = False,
     with_pods: bool = False,
+    with_queues: bool = False,
 ) -> Reading:
     """The cluster as it is now. `namespace` is where to look for claims and pods if they may not be listed everywhere.
 
@@ -97,10 +103,12 @@ async def read(
         _claims(client, namespace, needed=needs_claims),
         _pods(client, namespace) if with_pods else _no_pods(),
     )
-    remarks = (*unseen, *untainted, *unmade)
-    return reading_of(
+    queues, unqueued = await _queues(client) if with_queues else ({}, ())
+    remarks = (*unseen, *untainted, *unmade, *unqueued)
+    found = reading_of(
         nodes, slices, claims, rules, all_claims=not unseen, remarks=remarks, pods=pods
     )
+    return replace(found, queues=queues)
 
 
 def reading_of(
@@ -128,7 +136,7 @@ def reading_of_world(world: World) -> Reading:
     objects = world.objects
     remarks = (f"not seen: {', '.join(world.unseen)}",) if world.unseen else ()
     sees_claims = not any(each.startswith(RESOURCE_CLAIMS.qualified) for each in world.unseen)
-    return reading_of(
+    found = reading_of(
         objects.nodes,
         objects.slices,
         objects.claims,
@@ -137,6 +145,7 @@ def reading_of_world(world: World) -> Reading:
         remarks=remarks,
         pods=objects.pods,
     )
+    return replace(found, queues=_queues_of(objects.queued_workloads))
 
 
 def node_of(reading: Reading, name: str) -> Node:
@@ -215,6 +224,31 @@ async def _pods(client: Client, namespace: str | None) -> tuple[tuple[Pod, ...],
         )
         return found, (remark,)
     return (), ("you may not list pods: what made them is not shown",)
+
+
+async def _queues(client: Client) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    try:
+        found = (await client.list_all(typed(Workload), options=IN_PAGES)).items
+    except NotFoundError:  # there is no Kueue
+        return {}, ()
+    except ForbiddenError:
+        remark = "you may not list workloads.kueue.x-k8s.io: whose quota is used is not shown"
+        return {}, (remark,)
+    return _queues_of(found), ()
+
+
+def _queues_of(workloads: Iterable[Workload]) -> Mapping[str, str]:
+    """By the uid of what each workload was made for. Those without quota have no devices."""
+    found = {}
+    for workload in workloads:
+        try:
+            admission = status_of(WorkloadStatus, workload).admission
+        except DecodeError:
+            continue
+        if admission is not None:
+            owners = workload.metadata.owner_references
+            found.update({owner.uid: admission.cluster_queue for owner in owners})
+    return found
 
 
 async def _no_pods() -> tuple[tuple[Pod, ...], tuple[str, ...]]:

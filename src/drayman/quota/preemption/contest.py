@@ -33,8 +33,12 @@ class Contest:
         ledger: Ledger,
         finds_places: Callable[[], bool] | None = None,
         gone: Container[str] = frozenset(),
+        past_use: Callable[[str], float] | None = None,
     ) -> None:
-        """`finds_places` says whether its pods find places in topologies as the ledger is now; `gone` are no candidates any more."""
+        """`finds_places` says whether its pods find places in topologies as the ledger is now; `gone` are no candidates any more.
+
+        `past_use` is what local queues have used, where that counts in the queue.
+        """
         self.entry = entry
         self.queue = queue
         self.place: Node = queue.place
@@ -44,6 +48,7 @@ class Contest:
         self._queues = queues
         self._finds_places = finds_places
         self._gone = gone
+        self._past_use = past_use
 
     def fits(self, *, borrowing: bool) -> bool:
         """Whether the workload fits as the ledger is now, borrowing or not."""
@@ -101,12 +106,17 @@ class Contest:
             return []
         return [each for each in self.queue.holders.values() if self.may_take(each, policy)]
 
-    def order(self, candidate: Entry) -> tuple[bool, bool, int, float, str]:
-        """Whom to take first: those already told to go, others' workloads, unimportant ones, those that came last."""
+    def order(self, candidate: Entry) -> tuple[bool, bool, float, int, float, str]:
+        """Whom to take first: those already told to go, others' workloads, unimportant ones, those that came last.
+
+        Among those of its own queue, the ones whose local queue used most, where that counts.
+        """
         facts, holding = candidate.facts, held_by(candidate)
+        own = holding.cluster_queue == self.queue.name
         return (
             not facts.evicted,
-            holding.cluster_queue == self.queue.name,
+            own,
+            -self._past_use(facts.queue) if own and self._past_use is not None else 0.0,
             facts.priority,
             -holding.reserved_at,
             facts.uid,

@@ -34,6 +34,7 @@ class Preemptor:
         self._ledger = ledger
         self._sharing = sharing
         self.quarrels = Quarrels()
+        self.past_use: Callable[[str], float] | None = None
         self.gone: Container[str] = frozenset()
         """Workloads that others have driven out in this cycle: no candidates any more."""
 
@@ -55,6 +56,7 @@ class Preemptor:
             self._ledger,
             finds_places,
             self.gone,
+            self.past_use if queue.shares_by_past_use else None,
         )
         if self._sharing is not None:
             found = fair_targets(contest, self._sharing.strategies)

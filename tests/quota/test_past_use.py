@@ -1,0 +1,124 @@
+"""Admission fair sharing: between local queues of one cluster queue, who used less comes first."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from drayman.quota.past_use import PastUse
+from drayman.quota.settings import AdmissionFairSharingSettings
+from quota.queues import Object, Story, queue, workload
+
+CONFIG = {
+    "admissionFairSharing": {"usageHalfLifeTime": "10m", "usageSamplingInterval": "5m"},
+}
+BY_USE = {"admissionMode": "UsageBasedAdmissionFairSharing"}
+
+
+def local(name: str, consumed: int = 0, weight: Any = None) -> Object:
+    """A local queue of `q` that used so much cpu in the past."""
+    found: Object = {
+        "kind": "LocalQueue",
+        "metadata": {"namespace": "default", "name": name},
+        "spec": {"clusterQueue": "q"},
+    }
+    if weight is not None:
+        found["spec"]["fairSharing"] = {"weight": str(weight)}
+    known = {"consumedResources": {"cpu": str(consumed)}, "lastUpdate": "2026-01-01T02:46:00Z"}
+    found["status"] = {"fairSharing": {"admissionFairSharingStatus": known}}
+    return found
+
+
+def test_f37_who_used_less_comes_first() -> None:
+    """One slot goes to the local queue that used two, although the other one's workload is older and more important."""
+    story = Story(
+        queue("q", 1, admissionScope=BY_USE),
+        local("a", 8),
+        local("b", 2),
+        workload("older", "a", 1, priority=5),
+        workload("newer", "b", 1),
+        config=CONFIG,
+    )
+    assert story.admitted() == {"newer"}
+
+
+def test_f37_without_weight_a_local_queue_comes_last() -> None:
+    """However little it used."""
+    story = Story(
+        queue("q", 1, admissionScope=BY_USE),
+        local("a", 0, weight=0),
+        local("b", 8),
+        workload("older", "a", 1),
+        workload("newer", "b", 1),
+        config=CONFIG,
+    )
+    assert story.admitted() == {"newer"}
+
+
+def test_f37_one_of_each_before_the_next_sample() -> None:
+    """Who gets quota counts at once, so that the next one is of the other local queue."""
+    story = Story(
+        queue("q", 2, admissionScope=BY_USE),
+        local("a"),
+        local("b"),
+        workload("a1", "a", 1),
+        workload("a2", "a", 1),
+        workload("b1", "b", 1),
+        config=CONFIG,
+    )
+    assert story.admitted() == {"a1", "b1"}
+
+
+@pytest.mark.parametrize("scope", [None, {"admissionMode": "NoAdmissionFairSharing"}])
+def test_f38_a_queue_without_the_mode_goes_by_priority_and_age(scope: Any) -> None:
+    """Past use does not count, and nothing is held against anybody."""
+    mode = {} if scope is None else {"admissionScope": scope}
+    story = Story(
+        queue("q", 2, **mode),
+        local("a", 8),
+        local("b", 2),
+        workload("a1", "a", 1),
+        workload("a2", "a", 1),
+        workload("b1", "b", 1),
+        config=CONFIG,
+    )
+    assert story.admitted() == {"a1", "a2"}
+
+
+def past_use(half_life: str = "10m", **weights: float) -> PastUse:
+    return PastUse(
+        AdmissionFairSharingSettings(usage_half_life_time=half_life, resource_weights=weights)
+    )
+
+
+def test_what_was_used_fades() -> None:
+    """After a half-life half of it is forgotten, and half of what is used now is remembered."""
+    use = past_use()
+    use.set_queue("l", 1.0, {"cpu": 8.0}, 0.0)
+    assert not use.sample(299.0, lambda _: {"cpu": 0})
+    assert use.sample(600.0, lambda _: {"cpu": 4})
+    assert use.consumed("l") == {"cpu": pytest.approx(6.0)}
+
+
+def test_penalties_end_with_the_sample_that_takes_them_in() -> None:
+    """Until then they count for as much as a sample after one interval would make of them."""
+    use = past_use("5m")
+    use.set_queue("l", 2.0, {}, 0.0)
+    use.admitted("l", "w", {"cpu": 4})
+    assert use.share("l") == pytest.approx(1.0)
+    use.sample(300.0, lambda _: {"cpu": 4})
+    assert use.share("l") == pytest.approx(1.0)
+    use.admitted("l", "x", {"cpu": 4})
+    use.not_admitted("l", "x")
+    assert use.share("l") == pytest.approx(1.0)
+
+
+def test_resources_have_weights() -> None:
+    """One that is not listed counts once; a queue without weight has used infinitely much."""
+    use = past_use(gpu=10.0)
+    use.set_queue("l", 1.0, {"cpu": 1.0, "gpu": 2.0}, 0.0)
+    assert use.share("l") == pytest.approx(21.0)
+    use.set_queue("l", 0.0, {}, None)
+    assert use.share("l") == math.inf

@@ -1,0 +1,118 @@
+"""Who comes next in a cluster queue, and who has been tried in vain."""
+
+from __future__ import annotations
+
+from drayman.quota.demands import PodSetDemand
+from drayman.quota.entries import Entry, Facts
+from drayman.quota.waiting import Again, Waiting
+
+
+def entry(
+    name: str, cpu: int = 1, priority: int = 0, since: float = 0.0, later: float = 0
+) -> Entry:
+    demand = PodSetDemand("main", 1, None, {"cpu": cpu}, {}, {"cpu": cpu}, {}, None, (), None)
+    return Entry(
+        Facts(
+            key=name,
+            namespace="default",
+            uid=name,
+            queue="default/l",
+            priority=priority,
+            created=since,
+            queued_since=since,
+            active=True,
+            finished=False,
+            evicted=False,
+            evicted_for="",
+            requeue_at=later,
+            demands=(demand,),
+            failed_checks=False,
+            gates_closed=False,
+            admitted=False,
+            pods_ready=False,
+        )
+    )
+
+
+def queue_of(*entries: Entry, strict: bool = False) -> Waiting:
+    waiting = Waiting(strict=strict)
+    for each in entries:
+        waiting.add(each, 0.0)
+    return waiting
+
+
+def head(waiting: Waiting) -> str | None:
+    found = waiting.head()
+    return None if found is None else found.key
+
+
+def test_priority_then_age_then_name() -> None:
+    """The order of a queue."""
+    waiting = queue_of(
+        entry("b", since=1), entry("a", since=1), entry("old", since=0), entry("top", priority=1)
+    )
+    seen = []
+    while (found := waiting.head()) is not None:
+        seen.append(found.key)
+        waiting.discard(found.key)
+    assert seen == ["top", "old", "a", "b"]
+
+
+def test_those_of_one_shape_are_refused_together_and_come_back_together() -> None:
+    """The next one that is tried has another shape; who comes later waits with the others."""
+    waiting = queue_of(entry("a"), entry("b", since=1), entry("other", cpu=2, since=2))
+    first = waiting.head()
+    assert first is not None
+    waiting.refuse(first, Again.NO_QUOTA)
+    assert head(waiting) == "other"
+    waiting.add(entry("c", since=3), 0.0)
+    waiting.discard("other")
+    assert head(waiting) is None
+    assert len(waiting) == 3
+    waiting.wake()
+    assert head(waiting) == "a"
+
+
+def test_a_strict_queue_stays_with_its_head() -> None:
+    """Whatever it was refused for, except that the queue does not serve its namespace."""
+    first = entry("a")
+    waiting = queue_of(first, entry("b", since=1), strict=True)
+    waiting.refuse(first, Again.NO_QUOTA)
+    assert head(waiting) == "a"
+    waiting.refuse(first, Again.NAMESPACE)
+    assert head(waiting) == "b"
+    waiting.wake()
+    assert head(waiting) == "b"
+    waiting.wake_strangers(lambda namespace: namespace == "default")
+    assert head(waiting) == "a"
+
+
+def test_who_waits_for_victims_comes_before_all_others() -> None:
+    """Until it is refused for something else, or leaves."""
+    low = entry("low", since=5)
+    waiting = queue_of(low, entry("high", priority=1))
+    waiting.refuse(low, Again.VICTIMS)
+    assert head(waiting) == "low"
+    waiting.refuse(low, Again.AT_ONCE)
+    assert head(waiting) == "high"
+
+
+def test_who_must_not_be_tried_yet_is_passed_over() -> None:
+    """Its time comes."""
+    waiting = queue_of(entry("later", later=10.0), entry("now", since=1))
+    assert head(waiting) == "now"
+    assert waiting.due_at() == 10.0
+    waiting.wake_due(10.0)
+    assert head(waiting) == "later"
+    assert waiting.due_at() is None
+
+
+def test_whoever_changes_shape_leaves_its_group() -> None:
+    """It is tried again, and the others stay where they are."""
+    first, second = entry("a"), entry("b", since=1)
+    waiting = queue_of(first, second)
+    waiting.refuse(first, Again.NO_QUOTA)
+    waiting.add(entry("b", cpu=7, since=1), 0.0)
+    assert head(waiting) == "b"
+    waiting.discard("b")
+    assert head(waiting) is None
