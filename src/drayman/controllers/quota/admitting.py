@@ -320,13 +320,11 @@ class Admitting:
             # One that was made active again waits from when its status says so: what was counted against it is forgotten first.
             self.state.remove_workload(name)
             return
-        self.devices.begin()
         try:
             self.state.set_workload(known.workload, self._shared.clock())
         except ApiError as error:
             self.state.remove_workload(name)
             _log.warning("Workload %s makes no sense: %s", name, error)
-        self.devices.end(name)
 
     def forget(self, key: Key) -> None:
         """What was given to a Workload could not be written."""
