@@ -43,6 +43,8 @@ JOBS = "/apis/batch/v1/namespaces/default/jobs"
 DRA = "/apis/resource.k8s.io/v1"
 CLAIMS = f"{DRA}/namespaces/default/resourceclaims"
 TEMPLATES = f"{DRA}/namespaces/default/resourceclaimtemplates"
+KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
+WORKLOADS = f"{KUEUE}/namespaces/default/workloads"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 LABELS = {"app": "x"}
 SPEC = {"containers": [{"name": "c", "image": "i"}], "terminationGracePeriodSeconds": 0}
@@ -460,12 +462,79 @@ async def nodes(place: Town, count: int) -> None:
     await place.running(1)
 
 
+async def queue_of(place: Town, cpus: int) -> None:
+    """A local queue with so many CPUs."""
+    quota = [{"name": "cpu", "nominalQuota": cpus}]
+    group = {"coveredResources": ["cpu"], "flavors": [{"name": "f", "resources": quota}]}
+    for path, kind, name, spec in (
+        ("resourceflavors", "ResourceFlavor", "f", {}),
+        (
+            "clusterqueues",
+            "ClusterQueue",
+            "q",
+            {"namespaceSelector": {}, "resourceGroups": [group]},
+        ),
+        ("namespaces/default/localqueues", "LocalQueue", "q", {"clusterQueue": "q"}),
+    ):
+        head = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind}
+        await place.make(f"{KUEUE}/{path}", name, **head, spec=spec)
+
+
+async def without_queue(place: Town) -> None:
+    await place.gone(WORKLOADS)
+    for path in ("namespaces/default/localqueues", "clusterqueues", "resourceflavors"):
+        await place.remove(f"{KUEUE}/{path}")
+
+
+def _queued(name: str, spec: Object, **annotations: str) -> Object:
+    requests = {"resources": {"requests": {"cpu": "1m"}}}
+    container = {**spec["containers"][0], **requests}
+    labels = {"kueue.x-k8s.io/queue-name": "q", **LABELS}
+    if annotations:
+        labels["kueue.x-k8s.io/pod-group-name"] = "group"
+    marks = {f"kueue.x-k8s.io/{key}": value for key, value in annotations.items()}
+    metadata = {"labels": labels, "annotations": marks}
+    return {"metadata": metadata, "spec": {**spec, "containers": [container]}}
+
+
+async def queued_jobs(place: Town, count: int) -> None:
+    """Half of them wait."""
+    await queue_of(place, 1)
+    pod = {**SPEC, "restartPolicy": "Never"}
+    for number in range(count):
+        made = _queued(f"j{number}", pod)
+        if number % 2:
+            made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "5"}}
+        body = {"template": {"spec": made["spec"]}}
+        await place.make(
+            JOBS, f"j{number}", metadata={"labels": made["metadata"]["labels"]}, spec=body
+        )
+    await place.running(count - count // 2)
+    await place.remove(JOBS, propagationPolicy="Background")
+    await place.gone(JOBS, PODS)
+    await without_queue(place)
+
+
+async def queued_group(place: Town, count: int) -> None:
+    """Pods that are let go together."""
+    await queue_of(place, 1)
+    total = {"pod-group-total-count": str(count)}
+    for number in range(count):
+        made = _queued(f"p{number}", SPEC, **total)
+        await place.make(PODS, f"p{number}", metadata=made["metadata"], spec=made["spec"])
+    await place.running(count)
+    await place.remove(PODS)
+    await place.gone(PODS)
+    await without_queue(place)
+
+
 SCENES: dict[str, Scene] = {
     scene.__name__: scene
     for scene in (
         pods, pods_that_wait, pods_apart, terms_of_a_pod, deployment, stateful_set, daemon_set, job, claims, claims_of_a_pod,
         consumers_of_a_claim, device_taints, slices, devices_of_a_slice, volumes, volumes_of_a_pod, budgets, budgets_of_a_pod,
-        dependents, owners, owners_in_a_row, namespace, namespaces, aggregated_roles, nodes,
+        dependents, owners, owners_in_a_row, namespace, namespaces, aggregated_roles, nodes, queued_jobs,
+        queued_group,
     )
 }  # fmt: skip
 

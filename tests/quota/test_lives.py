@@ -205,3 +205,33 @@ def test_what_could_not_be_written_is_taken_back() -> None:
     assert state.cycle(9e9) == ()
     state.forget("default/w", 9e9)
     assert state.cycle(9e9) == first
+
+
+def test_a_limit_range_that_changes_is_applied_to_what_waits() -> None:
+    """Defaults count from then on, and what it forbids waits with the reason."""
+    story = Story(queue("q", 2), workload("w", "q", pods()))
+    limit_range: Object = {
+        "kind": "LimitRange",
+        "metadata": {"namespace": "default", "name": "r"},
+        "spec": {"limits": [{"type": "Container", "defaultRequest": {"cpu": "3"}}]},
+    }
+    story.create(limit_range)
+    assert story.admitted() == set()
+    assert story.reason("w") == "ExceedsMaxQuota"
+    limit_range["spec"]["limits"][0]["max"] = {"cpu": "1"}
+    story.create(limit_range)
+    assert story.admitted() == set()
+    assert story.reason("w") == "Misconfigured"
+
+
+def test_what_the_object_says_is_not_assumed_any_more() -> None:
+    """Quota that a cycle gave, that was written and then taken away, is free."""
+    story = Story(queue("q", 2))
+    state: QuotaState = story.run.state
+    story.create(workload("w", "q", 2))
+    assert story.admitted() == {"w"}
+    status = story.run.objects.workload("default/w").status
+    assert not state.entries["default/w"].assumed
+    released = {**status, "admission": None, "conditions": []}
+    story.run.objects.write_status("default/w", released, 9e9)
+    assert state.entries["default/w"].holding is None

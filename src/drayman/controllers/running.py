@@ -54,7 +54,7 @@ def all_controllers(
     if queues is not None:
         of_queues = (
             partial(QuotaController, source=queues, tally=queue_tally),
-            partial(DispatchController, source=queues),
+            partial(DispatchController, source=queues, tally=queue_tally),
         )
     return (
         partial(ClaimController, turns=turns),

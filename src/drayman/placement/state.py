@@ -228,6 +228,10 @@ class ClusterState(ClaimBook):
         """The cluster as if it were unused, except for these claims, which keep their devices."""
         return Emptied(self, held, untainted=untainted)
 
+    def counts(self, uid: str) -> bool:
+        """Whether a pod counts on a node."""
+        return self._nodes.find(uid) is not None
+
     # Deciding.
 
     def assume_pod(self, needs: PodNeeds, node: str) -> None:

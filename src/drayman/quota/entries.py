@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 
 from msgspec import Struct
 
-from drayman.api.kueue_workload import Admission
+from drayman.api.kueue_workload import Admission, Workload
 from drayman.quota.amounts import FlavorResource
 from drayman.quota.demands import PodSetDemand, Unpriced
 from drayman.quota.tree.ledger import Usage
@@ -83,7 +83,7 @@ class Facts(Struct, frozen=True):
 class Entry:
     """A workload in the engine."""
 
-    __slots__ = ("assumed", "facts", "holding", "positions", "shape", "waits_in")
+    __slots__ = ("assumed", "facts", "holding", "positions", "shape", "source", "waits_in")
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -93,6 +93,8 @@ class Entry:
         """Whether it holds what the engine gave it and its object does not say so yet."""
         self.positions: Positions = {}
         """Where to go on with flavors. Empty: from the first."""
+        self.source: Workload | None = None
+        """The object that it was last read from."""
         self.waits_in = ""
         """The cluster queue that it waits in, if any."""
 

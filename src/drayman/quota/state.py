@@ -176,12 +176,21 @@ class QuotaState:
         self.books.after_nodes()
 
     def set_limit_range(self, value: LimitRange) -> None:
-        """Workloads that are read from now on get its defaults."""
+        """What waits gets its defaults and has to keep to its limits. Who has quota keeps it."""
         of_namespace = self._limit_ranges.setdefault(value.metadata.namespace, {})
-        of_namespace[value.metadata.name] = value
+        if of_namespace.get(value.metadata.name) != value:
+            of_namespace[value.metadata.name] = value
+            self._read_again(value.metadata.namespace)
 
     def remove_limit_range(self, namespace: str, name: str) -> None:
-        self._limit_ranges.get(namespace, {}).pop(name, None)
+        if self._limit_ranges.get(namespace, {}).pop(name, None) is not None:
+            self._read_again(namespace)
+
+    def _read_again(self, namespace: str) -> None:
+        waiting = [each for each in self.entries.values() if each.holding is None]
+        for entry in waiting:
+            if entry.facts.namespace == namespace and entry.source is not None:
+                self.set_workload(entry.source, 0.0)
 
     # Workloads.
 
@@ -211,8 +220,10 @@ class QuotaState:
             self._local.leave(entry.facts.queue, facts.key)
             entry.update(facts)
         self._local.join(facts.queue, facts.key)
+        entry.source = workload
         if reading.holding is None and entry.assumed:
             return
+        entry.assumed = False
         if changed or reading.holding != entry.holding:
             self._follow(entry, reading.holding, now)
 

@@ -19,6 +19,7 @@ class AdmittedRoom:
     """Follows Workloads, and the pods that belong to them."""
 
     def __init__(self, state: ClusterState, nominations: Nominations) -> None:
+        self._state = state
         self._rooms = Rooms(state)
         self._nominations = nominations
 
@@ -46,4 +47,6 @@ class AdmittedRoom:
 
     def _promise(self, pod: Pod, place: ReservedPlace) -> None:
         self._rooms.book.fulfil(pod.metadata.uid)
+        if self._state.counts(pod.metadata.uid):
+            return  # It has its node already, and the server does not show it yet.
         self._nominations.keep(pod, place.node, place.allocations)

@@ -59,6 +59,14 @@ def test_a_remedy_that_helps_only_others_is_not_named() -> None:
     assert "holder" in explained(hall.world()).remedies[0].sentence
 
 
+def test_quota_is_raised_for_those_ahead_too() -> None:
+    """What would only help those ahead is not enough."""
+    hall = one_queue().workload("holder", "q", 4, has="f")
+    hall.workload("ahead", "q", 1).workload("w", "q", 1)
+    sentences = [remedy.sentence for remedy in explained(hall.world()).remedies]
+    assert "Raise the quota of ClusterQueue q in flavor f by 2 cpu." in sentences
+
+
 def test_who_is_ahead_and_who_holds_is_named() -> None:
     """The answer has those ahead in their order, and those who hold what is lacking, the largest first."""
     hall = one_queue().workload("s", "q", 1, has="f").workload("l", "q", 3, has="f")

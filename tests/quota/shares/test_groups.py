@@ -46,7 +46,7 @@ def named(workers: tuple[Worker, ...]) -> str:
 TWO_OF_THREE = gang(
     0, Subgroup("x", "", 2), Subgroup("y", "", 1), Subgroup("z", "", 1), least_children=2
 )
-ALL = gang(0, Subgroup("x", "", 2), Subgroup("y", "", 1))
+ALL = gang(0, Subgroup("y", "", 1), Subgroup("x", "", 2))
 NESTED = gang(
     0, Subgroup("r"), Subgroup("s"), Subgroup("x", "r", 1), Subgroup("y", "s", 1), least_children=1
 )
@@ -63,10 +63,11 @@ NESTED = gang(
         pytest.param(gang(1), "-", 1, [], id="nothing waits"),
         pytest.param(None, "-", 0, [], id="there is no telling what it is"),
         pytest.param(ALL, "xxxyy", 0, ["x0 x1 y3"], id="the minimum of each subgroup"),
-        pytest.param(ALL, "xxyxy", 3, ["x3", "y4"], id="then one of either"),
+        pytest.param(ALL, "xxyxy", 3, ["y4", "x3"], id="then one of either"),
         pytest.param(ALL, "xx-", 0, [], id="a pod in no subgroup does not count"),
         pytest.param(TWO_OF_THREE, "xxyz", 0, ["x0 x1 y2", "x0 x1 z3", "y2 z3"], id="any two that are complete"),
         pytest.param(TWO_OF_THREE, "yzxx", 2, ["x2 x3"], id="a third only as a whole"),
+        pytest.param(ALL, "yxx", 0, ["x1 x2 y0"], id="the larger subgroup first, however they are listed"),
         pytest.param(NESTED, "xy", 0, ["x0", "y1"], id="one of two replicas"),
     ],
 )  # fmt: skip

@@ -40,6 +40,7 @@ from drayman.controllers.quota.configuration import QueueConfiguration
 from drayman.controllers.quota.controller import ConfigurationSource
 from drayman.controllers.quota.loop import Key, Loop
 from drayman.controllers.quota.shared import Clock, Shared
+from drayman.controllers.quota.tally import QueueTally
 from drayman.workloads.dispatching.life import is_elsewhere
 from drayman.workloads.queued import life
 from drayman.workloads.queued.places import Object
@@ -59,9 +60,10 @@ class DispatchController:
         *,
         source: ConfigurationSource | None = None,
         clock: Clock = time.time,
+        tally: QueueTally | None = None,
     ) -> None:
         source = source or ConfigurationSource()
-        self._shared = Shared(client, informers, clock=clock)
+        self._shared = Shared(client, informers, clock=clock, tally=tally)
         self._configure(source.current)
         source.listen(self._configure)
         self._links: dict[str, Link] = {}

@@ -29,6 +29,7 @@ from drayman.cluster.resources import (
 from drayman.controllers.multikueue.rooms import WorkerRoom
 from drayman.controllers.quota.book import Known, WorkloadBook
 from drayman.controllers.quota.loop import Key
+from drayman.controllers.quota.tally import QueueTally
 from drayman.workloads.dispatching.names import ORIGIN
 from drayman.workloads.queued.kinds import JOB, KINDS, QueuedKind
 from drayman.workloads.queued.names import PREBUILT, labels_of
@@ -123,7 +124,10 @@ class Worker:
         self._origin = origin
         self._concerns = concerns
         self.informers = Informers(client)
-        self.book = WorkloadBook(client, self.informers, EventRecorder(client, COMPONENT))
+        # What happens in a worker is counted there.
+        self.book = WorkloadBook(
+            client, self.informers, EventRecorder(client, COMPONENT), QueueTally()
+        )
         self.book.listen(self._workload_changed)
         self.jobs = Jobs(self.informers, self._job_changed)
         self.room = WorkerRoom(self.informers, changed)

@@ -122,7 +122,7 @@ class PodGroups:
             await self._ended(members, workload)
             return
         sets = workload.spec.pod_sets
-        surplus = rules.surplus(members, sets)
+        surplus = dict.fromkeys(rules.surplus(members, sets))
         for member in surplus:
             await self._writes.delete(member.pod, "ExcessPodDeleted", "the group has all its pods")
             await self._writes.uncount(member.pod)

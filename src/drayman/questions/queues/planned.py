@@ -201,10 +201,10 @@ class QueuePlan:
     # What becomes of it.
 
     def _refusal(self, planned: _Planned) -> Headline | None:
-        given = self._line.settled.given
         if planned.problem is not None:
             return planned.problem
-        return next((self._line.headline(key) for key in planned.keys if key not in given), None)
+        held = (key for key in planned.keys if not self._line.is_admitted_now(key))
+        return next((self._line.headline(key) for key in held), None)
 
     def _answer(self, namespace: str, title: str, keys: list[str]) -> PlannedQueued:
         first = keys[0]
@@ -225,7 +225,7 @@ class QueuePlan:
         )
 
     def _started(self, planned: _Planned) -> Workload:
-        given = [key for key in planned.keys if key in self._line.settled.given]
+        given = [key for key in planned.keys if self._line.is_admitted_now(key)]
         workload = planned.workload
         owner = workload.owner
         if isinstance(owner, Job):

@@ -50,6 +50,8 @@ class Memory(Struct, frozen=True):
     """Since when groups that run are below their minimum."""
     owed: Mapping[str, frozenset[str]] = {}
     """For groups that were evicted in the last cycle, those that they were evicted for."""
+    moved: frozenset[str] = frozenset()
+    """Groups of which members were moved in the last cycle."""
     barred: frozenset[str] = frozenset()
     """Groups for which nobody is evicted, because it came to nothing."""
 
@@ -97,6 +99,7 @@ class _Cycle:
     nominated: dict[str, str] = field(default_factory=dict)
     evicted: dict[str, Evicted] = field(default_factory=dict)
     owed: dict[str, set[str]] = field(default_factory=dict)
+    moved: set[str] = field(default_factory=set)
 
     def run(self) -> Actions:
         accounts = self.accounts
@@ -119,6 +122,7 @@ class _Cycle:
                 self._still_running(started),
                 {name: since for name, since in stale.items() if name not in ended},
                 {name: frozenset(groups) for name, groups in self.owed.items()},
+                frozenset(self.moved),
                 self.memory.barred,
             ),
         )
@@ -213,6 +217,7 @@ class _Cycle:
         for worker, node in (*found.seats.items(), *found.moved.items()):
             self.accounts.put(worker, node)
             self.nominated[worker] = node
+        self.moved.update(self.accounts.worker(name).group for name in found.moved)
         for each in found.gone:
             self.owed.setdefault(each.group, set()).add(found.group)
 
@@ -231,7 +236,11 @@ class _Cycle:
         ended: set[str] = set()
         for name, since in stale.items():
             gang = self.accounts.groups[name].gang
-            if gang is None or gang.grace_s is None or self.now - since < gang.grace_s:
+            grace_s = None if gang is None else gang.grace_s
+            if name in self.memory.moved:
+                # Some of its members were moved, and others have taken the room: the rest is of no use.
+                grace_s = 0.0
+            if grace_s is None or self.now - since < grace_s:
                 continue
             ended.add(name)
             for each in self.accounts.running(name):

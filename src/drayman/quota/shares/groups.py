@@ -130,8 +130,18 @@ class _PartsToStart:
         for each in waiting:
             self._waiting.setdefault(each.part, []).append(each)
         self._children: Mapping[str, tuple[Subgroup, ...]] = {
-            name: gang.children(name) for name in ("", *(each.name for each in gang.subgroups))
+            name: self._largest_first(gang.children(name))
+            for name in ("", *(each.name for each in gang.subgroups))
         }
+
+    def _largest_first(self, children: Sequence[Subgroup]) -> tuple[Subgroup, ...]:
+        """Subgroups by what they lack: a small one finds a place where a large one does not."""
+
+        def lacking(part: Subgroup) -> int:
+            missing = max(0, (part.least or 0) - self._has[part.name])
+            return sum(each.amount for each in self._waiting.get(part.name, [])[:missing])
+
+        return tuple(sorted(children, key=lacking, reverse=True))
 
     def choices(self) -> Iterator[Workers]:
         for members in self._below("", self._gang.least_children):

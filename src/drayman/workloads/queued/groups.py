@@ -37,9 +37,9 @@ from drayman.workloads.queued.pods import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Member:
-    """A pod of a group."""
+    """A pod of a group. Compared by identity: a group is compared with parts of itself, over and over."""
 
     pod: Pod
     role: str
@@ -178,7 +178,7 @@ def surplus(members: Sequence[Member], pod_sets: Sequence[PodSet]) -> list[Membe
     taken: Counter[str] = Counter()
     extra = []
     counted = _counted(members)
-    settled = [each for each in counted if each.pod.status.phase == "Succeeded"]
+    settled = dict.fromkeys(each for each in counted if each.pod.status.phase == "Succeeded")
     open_ = in_order_of_keeping([each for each in counted if each not in settled])
     for member in [*settled, *open_]:
         role = only if only is not None and member.role not in places else member.role
@@ -196,8 +196,10 @@ def missing(members: Sequence[Member], pod_sets: Sequence[PodSet]) -> int:
 
 def replaced(members: Sequence[Member], pod_sets: Sequence[PodSet]) -> list[Member]:
     """Pods that failed or went, and whose place others have taken: nobody needs to count them any more."""
-    gone = [each for each in members if each not in _counted(members)]
-    return gone if not missing(members, pod_sets) else []
+    if missing(members, pod_sets):
+        return []
+    counted = set(_counted(members))
+    return [each for each in members if each not in counted]
 
 
 def is_active(members: Sequence[Member], now: float) -> bool:
