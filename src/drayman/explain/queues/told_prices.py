@@ -7,7 +7,7 @@ could not be priced otherwise, and for others whose pods are the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from drayman.api import codec
 from drayman.api.core import Pod
@@ -18,7 +18,7 @@ from drayman.api.kueue_workload import Workload, WorkloadSpec, WorkloadStatus
 from drayman.api.quantity import Quantity
 from drayman.placement.fit.requests import requests_of
 from drayman.quota.amounts import amount_of
-from drayman.quota.demands import Charged, Price, Pricing, Unpriced
+from drayman.quota.demands import Charged, PodSetRequest, Pricing, Unpriced
 
 _Key = tuple[str, str, bytes]
 
@@ -35,11 +35,20 @@ class ToldPrices:
             except ApiError:
                 continue  # whoever tells the engine of it says so
 
-    def price(self, namespace: str, pod_set: str, template: PodTemplate) -> Price:
-        found = self._otherwise.price(namespace, pod_set, template)
+    def price_workload(
+        self, namespace: str, pod_sets: Sequence[PodSetRequest], *, workload: str = ""
+    ) -> Mapping[str, Charged] | Unpriced:
+        """What one pod of each set costs. All of them are told, or none."""
+        found = self._otherwise.price_workload(namespace, pod_sets, workload=workload)
         if not isinstance(found, Unpriced):
             return found
-        return self._told.get(_key(namespace, pod_set, template), found)
+        told: dict[str, Charged] = {}
+        for each in pod_sets:
+            price = self._told.get(_key(namespace, each.name, each.template))
+            if price is None:
+                return found
+            told[each.name] = price
+        return told
 
 
 def _key(namespace: str, pod_set: str, template: PodTemplate) -> _Key:
