@@ -11,7 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from drayman.api.core import NodeSelector, Toleration
+from drayman.api.core import NodeSelector, Pod, Toleration
 from drayman.api.kueue import PodTemplate
 from drayman.api.kueue_workload import TopologyRequest
 from drayman.quota.amounts import Amounts
@@ -35,6 +35,8 @@ class PodSetDemand(Struct, frozen=True):
     """What node affinity requires."""
     tolerations: tuple[Toleration, ...]
     topology: TopologyRequest | None
+    sample: Pod | None = None
+    """One of the pods, if they may ask for devices."""
 
 
 # The price of devices.
@@ -105,6 +107,8 @@ class TopologyDemand(Struct, frozen=True):
     tolerations: tuple[Toleration, ...]
     """Those of the pod and those of the flavor."""
     request: TopologyRequest
+    sample: Pod | None = None
+    """One of the pods, if they may ask for devices: what nodes hold of them then depends on those, too."""
 
 
 class TopologyPlacer(Protocol):

@@ -18,6 +18,7 @@ from drayman.api.core import Container, Pod, PodSpec
 from drayman.api.kueue import PodTemplate, pod_template_of
 from drayman.api.kueue_workload import PodSet, ReclaimablePods
 from drayman.api.limit_ranges import LimitRange
+from drayman.api.meta import ObjectMeta
 from drayman.api.quantity import Quantity
 from drayman.placement.fit.requests import CPU, in_units, requests_of
 from drayman.quota.amounts import Amounts, plus, saturated
@@ -47,7 +48,24 @@ def demands_of(
         demands.append(
             _demand(pod_set, template, done.get(pod_set.name, 0), limit_ranges, settings, price)
         )
+        if _may_ask_for_devices(template.spec):
+            demands[-1] = replace(demands[-1], sample=_sample(namespace, pod_set.name, template))
     return tuple(demands)
+
+
+def _may_ask_for_devices(spec: PodSpec) -> bool:
+    containers = (*spec.containers, *spec.init_containers)
+    return bool(spec.resource_claims) or any(
+        "/" in name for each in containers for name in each.resources.requests
+    )
+
+
+def _sample(namespace: str, pod_set: str, template: PodTemplate) -> Pod:
+    name = f"sample-of-{pod_set}"
+    metadata = ObjectMeta(
+        name=name, namespace=namespace, uid=f"<{name}>", labels=template.metadata.labels
+    )
+    return Pod(metadata=metadata, spec=template.spec)
 
 
 def _demand(

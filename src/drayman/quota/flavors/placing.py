@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from drayman.api.core import Pod
 from drayman.api.kueue import ResourceFlavorSpec
 from drayman.api.kueue_workload import TopologyRequest
 from drayman.placement.fit.requests import PODS
@@ -115,7 +116,16 @@ class Placing:
             affinity=demand.affinity,
             tolerations=(*demand.tolerations, *flavor.tolerations),
             request=demand.topology or _ANYWHERE,
+            sample=_tolerating(demand.sample, flavor),
         )
+
+
+def _tolerating(sample: Pod | None, flavor: ResourceFlavorSpec) -> Pod | None:
+    """A pod as it is started in a flavor, as far as nodes that keep pods away are concerned."""
+    if sample is None or not flavor.tolerations:
+        return sample
+    spec = sample.spec
+    return replace(sample, spec=replace(spec, tolerations=(*spec.tolerations, *flavor.tolerations)))
 
 
 def _with_places(assignment: Assignment, found: dict[str, Placement]) -> Assignment:
