@@ -12,13 +12,15 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from click.testing import CliRunner
 
 from cli.explain.manifests import deployment, job, pod, pod_spec, template
 from cli.small_trace import write_trace
+from drayman.api.kueue import KUEUE_VERSION, ClusterQueue, LocalQueue, ResourceFlavor
+from drayman.api.kueue_workload import Workload
 from drayman.cli.main import COMMANDS, cli
 from drayman.cluster import HttpClient
 from drayman.cluster.resources import (
@@ -29,6 +31,7 @@ from drayman.cluster.resources import (
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
+    typed,
 )
 
 CLAIM: Final = """\
@@ -57,10 +60,47 @@ SLICE: Final = {
 PROBLEM: Final = json.dumps({"name": "p", "node": {"metadata": {"name": "n"}}, "claims": []})
 DEVICE: Final = {"name": "d", "driver": "gpu.nvidia.com", "device": {"name": "gpu-0"}}
 SLICES: Final = {"apiVersion": "v1", "kind": "List", "items": [SLICE]}
+QUOTA: Final = {
+    "coveredResources": ["cpu"],
+    "flavors": [{"name": "f", "resources": [{"name": "cpu", "nominalQuota": "1"}]}],
+}
+TEMPLATE: Final = {
+    "spec": {
+        "restartPolicy": "Never",
+        "containers": [{"name": "c", "image": "none", "resources": {"requests": {"cpu": "2"}}}],
+    }
+}
+QUEUES: Final[list[dict[str, Any]]] = [
+    {"apiVersion": KUEUE_VERSION, "kind": "ResourceFlavor", "metadata": {"name": "f"}},
+    {
+        "apiVersion": KUEUE_VERSION,
+        "kind": "ClusterQueue",
+        "metadata": {"name": "team-a"},
+        "spec": {"namespaceSelector": {}, "resourceGroups": [QUOTA]},
+    },
+    {
+        "apiVersion": KUEUE_VERSION,
+        "kind": "LocalQueue",
+        "metadata": {"name": "user-queue", "namespace": "team-a"},
+        "spec": {"clusterQueue": "team-a"},
+    },
+    {
+        "apiVersion": KUEUE_VERSION,
+        "kind": "Workload",
+        "metadata": {"name": "train", "namespace": "default"},
+        "spec": {
+            "queueName": "user-queue",
+            "podSets": [{"name": "main", "count": 1, "template": TEMPLATE}],
+        },
+    },
+]
+QUEUE_KINDS: Final = {
+    each.__name__: each for each in (ResourceFlavor, ClusterQueue, LocalQueue, Workload)
+}
 ABOUT_A_RUNNING_CLUSTER: Final = ("down", "status", "kubeconfig")
 ABOUT_SIMULATED_NODES: Final = ("node", "device", "map", "top", "migrate")
 """Their examples follow from one another."""
-ABOUT_WHAT_WAITS: Final = ("explain", "defrag")
+ABOUT_WHAT_WAITS: Final = ("explain", "defrag", "queues", "queue")
 ABOUT_PLANS: Final = ("plan", "capacity", "snapshot", "quota")
 
 
@@ -184,6 +224,10 @@ async def submit_what_is_explained(kubeconfig: Path) -> None:
         spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}
         ring = {"metadata": {"name": "ring"}, "spec": spec}
         await client.create(POD_GROUPS.as_values(), ring, "default")
+        for body in QUEUES:
+            resource = typed(QUEUE_KINDS[body["kind"]])
+            namespace = body["metadata"].get("namespace")
+            await client.create(resource.as_values(), body, namespace)
 
 
 def explain_what_is_there(found: list[str], folder: Path) -> None:

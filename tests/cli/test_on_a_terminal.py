@@ -18,6 +18,9 @@ import pytest
 from cli.small_trace import write_trace
 from cli.terminal import DRAYMAN, FAULTS, PATIENCE_S, Terminal, person, run
 from drayman.cli.main import cli
+from drayman.placement.world import World
+from drayman.simulate.snapshot import snapshot
+from explain.hall import Hall
 
 ROOT: Final = Path(__file__).parents[2]
 PROFILES: Final = "dgx-h100=1,dgx-h100-mig=1,example-shared=1,example=4"
@@ -102,6 +105,13 @@ QUEUES: Final = {
     "queues": [{"name": "q"}],
     "podGroups": [{"name": "g", "queue": "q", "pods": [{"name": "g-0", "gpus": 1}]}],
 }
+
+
+def hall() -> World:
+    """Queues in a cohort, one of which borrows."""
+    found = Hall().flavor("h100").queue("team-a", "all", h100=4).queue("team-b", "all", h100=4)
+    found.workload("train", "team-a", 6, has="h100", runs="2h").workload("next", "team-a", 4)
+    return found.world()
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +203,16 @@ CASES: Final = {
     "plan": Case("plan -f examples/1-gpu-with-nic.yaml", "trainer"),
     "plan what does not fit": Case("plan -f many.yaml", "many", PENDING),
     "plan copies": Case("plan -f old.yaml --times 50", "old", PENDING),
+    "queues": Case("queues --snapshot hall.yaml", "^ +team-a +h100 +cpu .* 6 +4 +2"),
+    "queues -o wide": Case("queues --snapshot hall.yaml -o wide", "^ +team-a +h100"),
+    "queues of the cluster": Case("queues", "^There are no ClusterQueues"),
+    "queue": Case("queue team-a --snapshot hall.yaml", "^ +1. default/next"),
+    "queue that is not there": Case(
+        "queue team-x --snapshot hall.yaml", "^error: there is no ClusterQueue team-x", 2
+    ),
+    "explain a workload": Case(
+        "explain workload/next --snapshot hall.yaml", "^QuotaInUse", PENDING
+    ),
     "quota price": Case(
         "quota price -f queued.yaml --config kueue.yaml", "^ +example.com/gpus +2 +6"
     ),
@@ -291,6 +311,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (home / "old.yaml").write_text(PLUGIN_POD)
     (home / "queued.yaml").write_text(QUEUED)
     (home / "kueue.yaml").write_text(KUEUE)
+    (home / "hall.yaml").write_bytes(b"".join(b"---\n%b\n" % each for each in snapshot(hall())))
     write_trace(home / "traces")
     (home / "many.yaml").write_text(PLUGIN_POD.replace("old", "many").replace("2", "9"))
     (home / "problems.jsonl").write_text(json.dumps(PROBLEM))

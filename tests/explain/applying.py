@@ -29,6 +29,9 @@ _FIELDS = {
     "ResourceClaimTemplate": "templates",
     "ResourceSlice": "slices",
     "PodGroup": "pod_groups",
+    "ClusterQueue": "cluster_queues",
+    "LocalQueue": "local_queues",
+    "Workload": "queued_workloads",
 }
 
 
@@ -58,7 +61,7 @@ def _delete(objects: Objects, operation: Operation) -> Objects:
 
 
 def _wait(objects: Objects, operation: Operation) -> Objects:
-    if operation.kind == "Pod":
+    if operation.kind in ("Pod", "Workload"):
         return _delete(objects, operation)
     job = _named(objects.jobs, operation)
     ended = [pod for pod in objects.pods if _is_owned(pod, job.metadata.uid)]

@@ -416,3 +416,21 @@ def test_a_circle_of_preemptions_comes_to_rest() -> None:
         config={"fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare"]}},
     )
     assert len(story.admitted()) >= 3
+
+
+def test_who_waits_for_victims_that_take_their_time_goes_on_waiting() -> None:
+    """As long as they have not gone, nobody else is driven out, and it stays the first of its queue."""
+    story = Story(
+        queue("q", 2, within="LowerPriority"),
+        held("low", "q", 2, priority=-1),
+        workload(IN, "q", 2, priority=1),
+    )
+    state = story.run.state
+    first = state.cycle(9e9)
+    assert [type(each).__name__ for each in first] == ["Preempted", "Refused"]
+    evicted = held("low", "q", 2, priority=-1, evicted=True)
+    story.run.objects.create([evicted], 9e9)
+    for _ in range(3):
+        (again,) = state.cycle(9e9)
+        assert again.reason == "WaitingForPreemptedWorkloads"  # type: ignore[union-attr]
+    assert state.books.queues["q"].waiting.sticky == f"default/{IN}"

@@ -45,6 +45,8 @@ COMMANDS: Final = {
     "node": "drayman.cli.nodes:node",
     "device": "drayman.cli.simulated_devices:device",
     "scheduler": "drayman.cli.scheduler:scheduler",
+    "queues": "drayman.cli.queues.command:queues",
+    "queue": "drayman.cli.queues.command:queue",
     "quota": "drayman.cli.quota.command:quota",
     "bench": "drayman.cli.bench.command:bench",
     "demo": "drayman.cli.demo.command:demo",

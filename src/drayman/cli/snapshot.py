@@ -39,14 +39,14 @@ Examples:
 def snapshot(output_format: Form, where: Where) -> None:
     """Print what `explain`, `plan` and `capacity` need to know about a cluster.
 
-    That is nodes, devices, claims, pods and whatever else affects where pods go. Secrets are not read. Environment variables, commands,
-    annotations of users and parameters for drivers are left out.
+    That is nodes, devices, claims, pods, queues and whatever else affects where and when pods go. Secrets are not read. Environment
+    variables, commands, annotations of users and parameters for drivers are left out.
     """
 
     async def work(client: Client) -> World:
         from drayman.questions.worlds import read_with_rules
 
-        return await read_with_rules(client, None, workloads=True, moves=True)
+        return await read_with_rules(client, None, workloads=True, moves=True, queues=True)
 
     with unobtrusively():
         world = talk(where, work)

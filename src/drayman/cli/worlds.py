@@ -36,7 +36,9 @@ def world_options(function: Callable[..., T]) -> Callable[..., T]:
     return snapshot_option(namespace_option(cluster_options(function)))
 
 
-def load_world(snapshot: str | None, namespace: str | None, where: Where) -> tuple[World, str]:
+def load_world(
+    snapshot: str | None, namespace: str | None, where: Where, *, queues: bool = False
+) -> tuple[World, str]:
     """The cluster, and the namespace for anything that names none. Raises UserError and QuestionError."""
     from drayman.questions.worlds import DEFAULT_NAMESPACE, read_file, read_with_rules
 
@@ -52,7 +54,7 @@ def load_world(snapshot: str | None, namespace: str | None, where: Where) -> tup
 
     async def work(client: HttpClient) -> tuple[World, str]:
         default = namespace or client.default_namespace
-        return await read_with_rules(client, default), default
+        return await read_with_rules(client, default, queues=queues), default
 
     with unobtrusively():
         return talk(where, work)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from drayman.api.struct import ApiStruct
+from drayman.explain.queue_answer import PlaceInQueue
 from drayman.reasons.locality import DomainShort
 from drayman.reasons.reason import Headline
 from drayman.reasons.wording import and_list, counted
@@ -239,6 +240,16 @@ class AwaitedEnd(ApiStruct):
     """Whether it should have ended before, so that this is only a guess."""
 
 
+class AwaitedWorkload(ApiStruct):
+    """A workload that is expected to end before something that waits for quota can start."""
+
+    workload: str
+    """As namespace/name."""
+    ends: str
+    basis: str
+    """What that rests on: `declared`, `deadline`, `observed` or `being deleted`."""
+
+
 class Estimate(ApiStruct, kw_only=True):
     """When something that waits will start, as far as that can be told."""
 
@@ -249,10 +260,12 @@ class Estimate(ApiStruct, kw_only=True):
     """How long that is from now."""
     rests_on: tuple[AwaitedEnd, ...] = ()
     """The pods that have to end first, the first of them at the beginning."""
+    workloads: tuple[AwaitedWorkload, ...] = ()
+    """For something that waits for quota: the workloads that have to end first, the last of them at the beginning."""
     more: int = 0
     """How many more of those there are."""
     unknown: int = 0
-    """How many pods on nodes there are of which it is not known how long they run."""
+    """How many pods on nodes, or workloads with quota, there are of which it is not known how long they run."""
 
 
 class Explanation(ApiStruct):
@@ -273,6 +286,8 @@ class Explanation(ApiStruct):
     nearest: Miss | None = None
     gang: GangAnswer | None = None
     """The gang that the object is, or is in."""
+    queue: PlaceInQueue | None = None
+    """Where it waits for quota, or which quota it has, if it is in a queue."""
     estimate: Estimate | None = None
     """When it will start, if it waits for room and anything is known about run times."""
     holders: tuple[Holder, ...] = ()

@@ -15,6 +15,7 @@ from drayman.api.pods import is_finished
 from drayman.explain.answer import Explanation
 from drayman.explain.claim import explain_claim, used_claims
 from drayman.explain.pod import PodHeadlines
+from drayman.explain.queues.explaining import QueuedHeadlines, waits_in_queue
 from drayman.explain.workload import Replicated, state_of_job, state_without_pods, why_no_pods
 from drayman.placement.gangs.gang import Flaw, FlawKind, GangKey
 from drayman.placement.world import World
@@ -97,11 +98,14 @@ def _known_as(world: World, together: Maker | GangKey, first: Pod) -> Maker:
 def _others(world: World, namespace: str | None) -> Iterator[Explanation]:
     """Workloads without pods, and claims that no pod is to use."""
     objects = world.objects
+    queued = QueuedHeadlines(world)
     makers = {(pod.metadata.namespace, maker_of(pod)) for pod in objects.pods}
     for job in objects.jobs:
         own = job.metadata
         if (own.namespace, Maker("Job", own.name)) not in makers:
             headline = state_of_job(job) or Headline.of(Reason.NO_PODS, why_no_pods(job))
+            if headline.reason is Reason.SUSPENDED and waits_in_queue(world, job):
+                headline = queued.of_job(job)
             yield from _waiting(namespace, "Job", own, headline)
     bare = [each for each in objects.replica_sets if not each.metadata.owner_references]
     replicated: list[Replicated] = [*objects.deployments, *bare]

@@ -18,6 +18,11 @@ from drayman.explain.hidden import UNTRIED, as_far_as_seen
 from drayman.explain.holders import Holders, holders
 from drayman.explain.nearest import nearest_miss, nearest_site
 from drayman.explain.promised import with_room_kept
+from drayman.explain.queues.explaining import (
+    QueuedHeadlines,
+    explain_queued_pod,
+    is_held_by_queue,
+)
 from drayman.explain.remedies.choosing import remedies_for
 from drayman.explain.remedies.gangs import remedies_for_gang
 from drayman.explain.remedies.replacing import replaced_pod
@@ -49,6 +54,8 @@ def explain_pod(
 
     `planned` is what the world has only because of a plan.
     """
+    if is_held_by_queue(world, pod):
+        return explain_queued_pod(world, pod)
     if world.state.gangs.member(pod.metadata.uid) is not None:
         gangs = Gangs(world, planned)
         found = gangs.of(pod)
@@ -145,6 +152,7 @@ class PodHeadlines:
         self._found: dict[Hashable, Found | NotFound] = {}
         self._gangs: Gangs | None = None
         self._prospects = Prospects(world)
+        self._queued = QueuedHeadlines(world)
 
     def of(self, pod: Pod) -> Headline:
         found = self._of(pod)
@@ -152,6 +160,8 @@ class PodHeadlines:
         return held or found
 
     def _of(self, pod: Pod) -> Headline:
+        if is_held_by_queue(self._world, pod):
+            return self._queued.of_pod(pod)
         if self._world.state.gangs.member(pod.metadata.uid) is not None:
             early = held_back(self._world, pod)
             if early is not None:

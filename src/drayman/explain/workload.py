@@ -15,6 +15,7 @@ from drayman.api.pods import is_finished, is_leaving
 from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from drayman.explain.answer import Explanation
 from drayman.explain.pod import PodHeadlines, explain_pod, explained
+from drayman.explain.queues.explaining import explain_queued_job, waits_in_queue
 from drayman.explain.remedies import remedies_for_job
 from drayman.placement.world import World
 from drayman.reasons.lost import IN_TROUBLE
@@ -49,6 +50,8 @@ def explain_job(world: World, job: Job) -> Explanation:
     """Why the job makes no progress, by the reason of most of its waiting pods."""
     whole = Whole("Job", "job", job.metadata)
     own = state_of_job(job)
+    if own is not None and own.reason is Reason.SUSPENDED and waits_in_queue(world, job):
+        return explain_queued_job(world, job)
     if own is not None and own.reason is Reason.SUSPENDED:
         help_ = remedies_for_job(world, job)
         base = explained(world, whole.kind, whole.metadata, own)

@@ -14,6 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 from drayman.api.core import Namespace, Node, Pod
 from drayman.api.custom_groups import KaiPodGroup, KaiTopology, KueueTopology, PluginPodGroup
 from drayman.api.jobs import Job
+from drayman.api.kueue import (
+    ClusterQueue,
+    Cohort,
+    LocalQueue,
+    ResourceFlavor,
+    WorkloadPriorityClass,
+)
+from drayman.api.kueue_workload import Workload as QueuedWorkload
 from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import (
     DeviceClass,
@@ -58,6 +66,8 @@ class Read(Enum):
     """If the question is about objects that make pods."""
     FOR_MOVES = auto()
     """If the question is which pods could be moved."""
+    FOR_QUEUES = auto()
+    """If something waits in a queue, or the question is about queues."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +245,13 @@ HELD: Final[tuple[Held, ...]] = (
     Held(DaemonSet, "daemon_sets", Read.FOR_WORKLOADS),
     # These say which pods may be evicted.
     Held(PodDisruptionBudget, "disruption_budgets", Read.FOR_MOVES),
+    # These say who has quota and who waits for it.
+    Held(ResourceFlavor, "flavors", Read.FOR_QUEUES),
+    Held(Cohort, "cohorts", Read.FOR_QUEUES),
+    Held(ClusterQueue, "cluster_queues", Read.FOR_QUEUES),
+    Held(LocalQueue, "local_queues", Read.FOR_QUEUES),
+    Held(WorkloadPriorityClass, "workload_classes", Read.FOR_QUEUES),
+    Held(QueuedWorkload, "queued_workloads", Read.FOR_QUEUES),
 )
 
 RULES: Final = (

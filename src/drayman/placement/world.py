@@ -12,6 +12,14 @@ from dataclasses import dataclass, field, fields, replace
 from drayman.api.core import Namespace, Node, Pod
 from drayman.api.custom_groups import KaiPodGroup, KaiTopology, KueueTopology, PluginPodGroup
 from drayman.api.jobs import Job
+from drayman.api.kueue import (
+    ClusterQueue,
+    Cohort,
+    LocalQueue,
+    ResourceFlavor,
+    WorkloadPriorityClass,
+)
+from drayman.api.kueue_workload import Workload as QueuedWorkload
 from drayman.api.meta import ObjectMeta
 from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import (
@@ -77,6 +85,12 @@ class Objects:
     stateful_sets: tuple[StatefulSet, ...] = ()
     daemon_sets: tuple[DaemonSet, ...] = ()
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
+    flavors: tuple[ResourceFlavor, ...] = ()
+    cohorts: tuple[Cohort, ...] = ()
+    cluster_queues: tuple[ClusterQueue, ...] = ()
+    local_queues: tuple[LocalQueue, ...] = ()
+    workload_classes: tuple[WorkloadPriorityClass, ...] = ()
+    queued_workloads: tuple[QueuedWorkload, ...] = ()
     rules: tuple[dict[str, Json], ...] = ()
     """What the API server uses when pods are created: priority classes, runtime classes, limit ranges. Only the server reads them."""
 
@@ -111,6 +125,8 @@ class World:
     versions: Mapping[str, str] = field(default_factory=dict)
     features: Features = field(default_factory=Features)
     prices: PriceTable = NO_PRICES
+    queue_configuration: Json = None
+    """Kueue's Configuration, if one is known: how devices are charged, and how quota is shared."""
     _state: ClusterState | None = None
     _slices: dict[PoolId, list[ResourceSlice]] | None = None
     _pools: dict[PoolId, Mapping[DeviceId, tuple[ResourceSlice, Device]]] = field(
@@ -125,10 +141,25 @@ class World:
         return self._state
 
     def with_objects(self, objects: Objects) -> World:
-        return World(objects, self.now, self.unseen, self.versions, self.features, self.prices)
+        return World(
+            objects,
+            self.now,
+            self.unseen,
+            self.versions,
+            self.features,
+            self.prices,
+            self.queue_configuration,
+        )
 
     def with_prices(self, prices: PriceTable) -> World:
-        return World(self.objects, self.now, self.unseen, self.versions, self.features, prices)
+        world = self.with_objects(self.objects)
+        world.prices = prices
+        return world
+
+    def with_queue_configuration(self, configuration: Json) -> World:
+        world = self.with_objects(self.objects)
+        world.queue_configuration = configuration
+        return world
 
     def pod(self, namespace: str, name: str) -> Pod | None:
         found = (p for p in self.objects.pods if p.metadata.name == name)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from drayman.api.near_names import did_you_mean
 from drayman.placement.prices import NO_PRICES, PriceTable
 from drayman.questions.errors import NoSuchObjectError, QuestionError
-from drayman.questions.subjects import CLUSTER, NAMESPACE, NODE, POD_GROUP, Target
+from drayman.questions.subjects import CLUSTER, NAMESPACE, NODE, POD_GROUP, WORKLOAD, Target
 
 if TYPE_CHECKING:
     from drayman.api.meta import ObjectMeta
@@ -33,6 +33,7 @@ async def read_for(
         namespace=namespace,
         engine="drayman.explain.workload",
         workloads=subject.needs_workloads,
+        queues=subject.kind == WORKLOAD,
     )
     return world.with_prices(prices)
 
@@ -75,6 +76,7 @@ def _explainer(kind: str) -> Callable[[World, Any], Explanation]:
     from drayman.explain.group import explain_group
     from drayman.explain.node import explain_node
     from drayman.explain.pod import explain_pod
+    from drayman.explain.queues.explaining import explain_queued
     from drayman.explain.workload import explain_job, explain_workload
 
     explainers: Mapping[str, Callable[[World, Any], Explanation]] = {
@@ -82,6 +84,7 @@ def _explainer(kind: str) -> Callable[[World, Any], Explanation]:
         "resourceclaim": explain_claim,
         "job": explain_job,
         POD_GROUP: explain_group,
+        WORKLOAD: explain_queued,
         NODE: explain_node,
     }
     return explainers.get(kind, explain_workload)
@@ -102,6 +105,7 @@ def _those(objects: Objects, kind: str) -> Iterable[object]:
             *objects.plugin_pod_groups,
             *objects.kai_pod_groups,
         ),
+        WORKLOAD: objects.queued_workloads,
         NODE: objects.nodes,
         NAMESPACE: objects.namespaces,
     }
@@ -149,6 +153,7 @@ def _is_of(value: object, group: str) -> bool:
 def _unseen(world: World, subject: Target, namespace: str) -> QuestionError | None:
     """The error where the object may exist, but the user may not see it."""
     from drayman.api.custom_groups import KaiPodGroup, PluginPodGroup
+    from drayman.api.kueue_workload import Workload
     from drayman.cluster.resources import (
         DAEMON_SETS,
         DEPLOYMENTS,
@@ -168,6 +173,7 @@ def _unseen(world: World, subject: Target, namespace: str) -> QuestionError | No
         POD_GROUPS,
         typed(PluginPodGroup),
         typed(KaiPodGroup),
+        typed(Workload),
     )
     for resource in listed:
         is_meant = resource.kind.lower() == subject.kind and subject.group in ("", resource.group)

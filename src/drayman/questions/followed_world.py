@@ -45,6 +45,7 @@ class FollowedWorld:
             first.unseen,
             features=first.features,
             prices=first.prices,
+            queue_configuration=first.queue_configuration,
         )
 
     def pods(self) -> list[Pod]:

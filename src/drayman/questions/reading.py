@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from drayman.api.custom_groups import KueueTopology
 from drayman.api.volume_binding import class_name_of, is_bound, waits_for_consumer
 from drayman.cluster import Client, ListOptions
 from drayman.cluster.client import Page
@@ -55,19 +56,25 @@ async def read_world(
     engine: str = "drayman.placement.world",
     workloads: bool = False,
     moves: bool = False,
+    queues: bool = False,
 ) -> World:
-    """The cluster as it is now, on demand with everything that makes pods, or with what keeps pods from being moved.
+    """The cluster as it is now, on demand with everything that makes pods, with what keeps pods from being moved, or with queues.
 
     A few lists are requested at once, the long ones first.
 
     With a namespace, being allowed to read that one is enough. What will be asked of the world is imported meanwhile: that takes about as
     long as a large cluster needs to answer. Raises MayNotListError where a permission that the answer needs is missing, and ClusterError.
     """
-    reader = Reader(client, namespace, workloads, moves)
+    reader = Reader(client, namespace, workloads, moves, queues)
     objects = await reader.objects(_imported(engine, reader))
     from drayman.placement.world import World
 
-    return World(objects, time.time(), tuple(sorted(reader.unseen)), reader.sorted_versions())
+    world = World(objects, time.time(), tuple(sorted(reader.unseen)), reader.sorted_versions())
+    if not objects.cluster_queues:
+        return world
+    from drayman.questions.kueue_configuration import configuration_of
+
+    return world.with_queue_configuration(await configuration_of(client))
 
 
 async def _imported(engine: str, reader: Reader) -> None:
@@ -88,6 +95,7 @@ class Reader:
     namespace: str | None
     workloads: bool = False
     moves: bool = False
+    queues: bool = False
     unseen: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     connections: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
@@ -115,7 +123,8 @@ class Reader:
             for member in fields(Objects)
             if member.name in lists
         }
-        return await self._with_storage_left(await self._with_groups(Objects(**found)))
+        objects = await self._with_queues(await self._with_groups(Objects(**found)))
+        return await self._with_storage_left(objects)
 
     async def _with_groups(self, objects: Objects) -> Objects:
         """Groups and topologies of other schedulers: requested only if there are gangs, or may be some in what is asked about."""
@@ -127,7 +136,26 @@ class Reader:
             or any(statements_of(job) is not None for job in objects.jobs)
         ):
             return objects
-        kinds = [kind for kind in HELD if kind.read is Read.FOR_GANGS]
+        return await self._with(objects, Read.FOR_GANGS)
+
+    async def _with_queues(self, objects: Objects) -> Objects:
+        """Queues and what waits in them: requested only if something does, or the question is about queues."""
+        from drayman.workloads.queued.names import QUEUE
+
+        if (
+            self.queues
+            or any(QUEUE in pod.metadata.labels for pod in objects.pods)
+            or any(QUEUE in job.metadata.labels for job in objects.jobs)
+        ):
+            found = await self._with(objects, Read.FOR_QUEUES)
+            if found.kueue_topologies or not found.flavors:
+                return found
+            return replace(found, kueue_topologies=await self.read(typed(KueueTopology)))
+        return objects
+
+    async def _with(self, objects: Objects, read: Read) -> Objects:
+        """The same with the kinds that are read on this occasion."""
+        kinds = [kind for kind in HELD if kind.read is read]
         lists = await asyncio.gather(
             *(self.read(typed(kind.type), self.namespace) for kind in kinds)
         )

@@ -12,6 +12,7 @@ CLUSTER: Final = "cluster"
 NAMESPACE: Final = "namespace"
 NODE: Final = "node"
 POD_GROUP: Final = "podgroup"
+WORKLOAD: Final = "workload"
 _UNSCOPED: Final = (CLUSTER, NAMESPACE, NODE)
 
 KINDS: Final = {
@@ -23,6 +24,7 @@ KINDS: Final = {
     "statefulset": ("statefulset", "statefulsets", "sts"),
     "daemonset": ("daemonset", "daemonsets", "ds"),
     POD_GROUP: ("podgroup", "podgroups"),
+    WORKLOAD: ("workload", "workloads", "kwl"),
     NODE: ("node", "nodes", "no"),
     NAMESPACE: ("namespace", "namespaces", "ns"),
 }
@@ -34,6 +36,7 @@ _GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "resourceclaim": ("resource.k8s.io",),
     "job": ("batch",),
     POD_GROUP: ("scheduling.k8s.io", "scheduling.x-k8s.io", "scheduling.run.ai"),
+    WORKLOAD: ("kueue.x-k8s.io",),
     **dict.fromkeys(_APPS, ("apps",)),
 }
 """The API groups of each kind."""

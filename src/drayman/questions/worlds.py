@@ -32,11 +32,16 @@ def read_file(name: str, data: bytes) -> World:
 
 
 async def read_with_rules(
-    client: Client, namespace: str | None, *, workloads: bool = False, moves: bool = False
+    client: Client,
+    namespace: str | None,
+    *,
+    workloads: bool = False,
+    moves: bool = False,
+    queues: bool = False,
 ) -> World:
     """The cluster with what its API server uses when pods are made. Raises MayNotListError and ClusterError."""
     world, (rules, unseen) = await asyncio.gather(
-        read_world(client, namespace=namespace, workloads=workloads, moves=moves),
+        read_world(client, namespace=namespace, workloads=workloads, moves=moves, queues=queues),
         _read_rules(client, namespace),
     )
     world = world.with_objects(replace(world.objects, rules=rules))

@@ -23,7 +23,7 @@ from drayman.quota.flavors.placing import Placing
 from drayman.quota.flavors.reducing import can_shrink, largest
 from drayman.quota.nominees import Nominee, classical_order, fair_order
 from drayman.quota.preemption.contest import Target, held_by
-from drayman.quota.preemption.searching import Preemptor
+from drayman.quota.preemption.searching import Preemptor, still_there
 from drayman.quota.reasons import (
     WAITING_FOR_PODS_READY,
     WAITING_FOR_PREEMPTED,
@@ -214,9 +214,9 @@ class Cycle:
 
     def _preempt(self, nominee: Nominee) -> None:
         by = nominee.entry
+        self._preemptor.quarrels.drove_out(by.key, still_there(nominee.targets))
         for target in nominee.targets:
             self._gone[target.entry.key] = target.entry
-            self._preemptor.quarrels.drove_out(by.key, target.entry.key)
             if target.entry.facts.evicted:
                 continue
             text = f"Preempted to accommodate a workload ({by.facts.uid}) of ClusterQueue {nominee.queue.name} due to {target.reason}"

@@ -54,6 +54,8 @@ class Reason(Enum):
     CLAIM_INVALID = "ClaimInvalid", Outlook.NEVER  # it does not make sense
     GANG_INVALID = "GangInvalid", Outlook.NEVER  # likewise
     GANG_OVERSIZED = "GangOversized", Outlook.NEVER  # for the cluster, or for each of its domains
+    QUOTA_TOO_SMALL = "QuotaTooSmall", Outlook.NEVER  # even with everything that could be borrowed
+    FLAVOR_MISMATCH = "FlavorMismatch", Outlook.NEVER  # its queue has no flavor for it
 
     # It is in use.
     NODES_FULL = "NodesFull", Outlook.NOT_NOW  # processors, memory, pods
@@ -63,6 +65,7 @@ class Reason(Enum):
     COUNTERS_IN_USE = "CountersInUse", Outlook.NOT_NOW  # of devices that are partitioned
     VOLUME_IN_USE = "VolumeInUse", Outlook.NOT_NOW  # one that a single pod may use
     GANG_TOO_LARGE = "GangTooLarge", Outlook.NOT_NOW  # for what is free
+    QUOTA_IN_USE = "QuotaInUse", Outlook.NOT_NOW  # of its queue, and what could be borrowed
 
     # Enough is free, in the wrong places.
     FRAGMENTED = "Fragmented", Outlook.NOT_HERE  # over several nodes
@@ -75,10 +78,20 @@ class Reason(Enum):
     POD_AFFINITY = "PodAffinity", Outlook.NOT_HERE
     POD_ANTI_AFFINITY = "PodAntiAffinity", Outlook.NOT_HERE
     TOPOLOGY_SPREAD = "TopologySpread", Outlook.NOT_HERE
+    QUOTA_SCATTERED = "QuotaScattered", Outlook.NOT_HERE  # over domains of a topology
 
     # A decision, or something still to be done.
     GATED = "Gated", Outlook.HELD
     SUSPENDED = "Suspended", Outlook.HELD
+    QUEUE_MISSING = "QueueMissing", Outlook.HELD  # it names none that exists and serves it
+    QUEUE_INACTIVE = "QueueInactive", Outlook.HELD  # stopped, or incomplete
+    BEHIND_IN_QUEUE = "BehindInQueue", Outlook.HELD  # of one that is strict
+    QUOTA_PREEMPTING = "QuotaPreempting", Outlook.HELD  # others are giving it up
+    QUOTA_BACK_OFF = "QuotaBackOff", Outlook.HELD  # evicted, and not to be tried yet
+    CHECKS_PENDING = "ChecksPending", Outlook.HELD  # it has quota
+    QUOTA_EVICTED = "QuotaEvicted", Outlook.HELD  # it has been told to give up its quota
+    WORKLOAD_INACTIVE = "WorkloadInactive", Outlook.HELD
+    NO_PRICE = "NoPrice", Outlook.HELD  # its devices cannot be charged
     TERMINATING = "Terminating", Outlook.HELD
     OTHER_SCHEDULER = "OtherScheduler", Outlook.HELD
     NO_PODS = "NoPods", Outlook.HELD  # a workload whose controller has made none

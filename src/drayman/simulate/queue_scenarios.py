@@ -21,9 +21,9 @@ from drayman.api.times import parse_duration, timestamp_at
 from drayman.placement.gangs.dialects import kai
 from drayman.placement.gangs.gang import Gang
 from drayman.placement.world import Objects, state_of
+from drayman.quota.shares.accounts import Accounts
 from drayman.quota.shares.cycle import Actions, Memory
 from drayman.quota.shares.groups import Group, Worker
-from drayman.quota.shares.ledger import Ledger
 from drayman.quota.shares.places import ClusterFloor
 from drayman.quota.shares.queues import PRIORITY, Amount, Queue, QueueTree
 from drayman.quota.shares.settling import Settled, settle
@@ -157,13 +157,13 @@ def settled(scenario: Scenario) -> Settled:
     tree = QueueTree(map(_queue, scenario.queues))
     objects, pods = _objects(scenario)
 
-    def opening(running: Mapping[str, str]) -> Ledger:
+    def opening(running: Mapping[str, str]) -> Accounts:
         state = state_of(objects)
         groups = []
         for each in scenario.pod_groups:
             gang = state.gangs.gang(kai.key_of(NAMESPACE, each.name))
             groups.append(_group(each, gang if isinstance(gang, Gang) else None))
-        return Ledger(tree, groups, ClusterFloor(state, pods, RESOURCE, NOW), running)
+        return Accounts(tree, groups, ClusterFloor(state, pods, RESOURCE, NOW), running)
 
     running = {p.name: p.node_name for g in scenario.pod_groups for p in g.pods if p.node_name}
     return settle(opening, running, _memory(scenario), NOW)
@@ -235,7 +235,7 @@ def _memory(scenario: Scenario) -> Memory:
 
 
 def _objects(scenario: Scenario) -> tuple[Objects, dict[str, Pod]]:
-    """The objects of the API, and the pods by name. Those that run get their nodes from the ledger, so that they can be moved."""
+    """The objects of the API, and the pods by name. Those that run get their nodes from the accounts, so that they can be moved."""
     pods = {pod.name: _pod(group, pod) for group in scenario.pod_groups for pod in group.pods}
     objects = Objects(
         nodes=tuple(map(_node, scenario.nodes)),

@@ -14,7 +14,9 @@ import msgspec
 from drayman.api import codec
 from drayman.api.alignment import DRIVER, AlignmentError, ladder_of_parameters
 from drayman.api.core import Container, Pod, PodSpec
+from drayman.api.errors import DecodeError
 from drayman.api.jobs import Job
+from drayman.api.kueue_workload import Workload as QueuedWorkload
 from drayman.api.meta import ObjectMeta
 from drayman.api.resource import (
     DeviceAllocationConfiguration,
@@ -35,6 +37,16 @@ _PUBLIC_DOMAINS: Final = ("kubernetes.io", "k8s.io", "drayman.dev")
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """Holds the object as it was applied, including the environment."""
 
+_OF_QUEUES: Final = (
+    "apiVersion",
+    "kind",
+    "resources",
+    "fairSharing",
+    "admissionFairSharing",
+    "waitForPodsReady",
+    "featureGates",
+)
+
 _Config = TypeVar(
     "_Config",
     DeviceClassConfiguration,
@@ -53,6 +65,11 @@ def clean_rule(rule: dict[str, Json]) -> dict[str, Json]:
     given = rule.get("metadata") or {}
     metadata = {name: given[name] for name in ("name", "namespace", "uid") if given.get(name)}
     return {**rule, "metadata": metadata}
+
+
+def clean_configuration(configuration: Json) -> dict[str, Json]:
+    """What decisions about quota depend on in Kueue's Configuration."""
+    return {name: configuration[name] for name in _OF_QUEUES if name in configuration}
 
 
 def clean_claim_spec(spec: ResourceClaimSpec) -> ResourceClaimSpec:
@@ -105,12 +122,35 @@ def _clean_container(container: Container) -> Container:
 
 def _clean_job(job: Job) -> Job:
     """The template of a job is not decoded, so what we have no field for would still be in it."""
-    template = job.spec.template
+    spec = msgspec.structs.replace(job.spec, template=_clean_pod_template(job.spec.template))
+    return msgspec.structs.replace(job, metadata=_clean_metadata(job.metadata), spec=spec)
+
+
+def _clean_queued(workload: QueuedWorkload) -> QueuedWorkload:
+    """The templates of a Workload are not decoded either."""
+    spec = dict(workload.spec) if isinstance(workload.spec, dict) else {}
+    pod_sets = spec.get("podSets")
+    if isinstance(pod_sets, list):
+        spec["podSets"] = [_clean_pod_set(each) for each in pod_sets]
+    metadata = _clean_metadata(workload.metadata)
+    return msgspec.structs.replace(workload, metadata=metadata, spec=spec)
+
+
+def _clean_pod_set(pod_set: Json) -> Json:
+    """What cannot be understood is left out: there is no telling what is in it."""
+    if not isinstance(pod_set, dict):
+        return {}
+    try:
+        template = _clean_pod_template(pod_set.get("template") or {})
+    except (DecodeError, AttributeError):
+        template = {}
+    return {**pod_set, "template": template}
+
+
+def _clean_pod_template(template: Mapping[str, Json]) -> dict[str, Json]:
     pod = codec.convert(Pod, {"metadata": template.get("metadata"), "spec": template.get("spec")})
     cleaned = codec.to_dict(_clean_pod(pod))
-    kept = {name: cleaned[name] for name in ("metadata", "spec") if cleaned.get(name)}
-    spec = msgspec.structs.replace(job.spec, template=kept)
-    return msgspec.structs.replace(job, metadata=_clean_metadata(job.metadata), spec=spec)
+    return {name: cleaned[name] for name in ("metadata", "spec") if cleaned.get(name)}
 
 
 def _clean_configs(configs: tuple[_Config, ...]) -> tuple[_Config, ...]:
@@ -186,6 +226,7 @@ def _clean_replicated(workload: Any) -> Any:
 _CLEANERS: Final[Mapping[type[ApiStruct], Callable[[Any], ApiStruct]]] = {
     Pod: _clean_pod,
     Job: _clean_job,
+    QueuedWorkload: _clean_queued,
     DeviceClass: _clean_class,
     ResourceClaim: _clean_claim,
     ResourceClaimTemplate: _clean_template,

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from drayman.api import codec, versions
-from drayman.api.catalog import kind_of_type
+from drayman.api.catalog import KINDS, kind_of_type
 from drayman.api.documents import Document, read_documents
 from drayman.api.errors import ApiError, ConversionError, DecodeError, DocumentError
 from drayman.api.loading import LoadFinding, Severity, found
@@ -24,11 +24,13 @@ from drayman.api.resource import (
 from drayman.api.struct import ApiStruct, Json, always
 from drayman.placement.followed import HELD, RULES, Held
 from drayman.placement.world import Objects, World
-from drayman.simulate.redaction import clean_rule, cleaner_of
+from drayman.simulate.redaction import clean_configuration, clean_rule, cleaner_of
 
 SNAPSHOT_KIND: Final = "Snapshot"
 _OWN_GROUP: Final = "drayman.dev"
 _RULES: Final = frozenset(rule.kind for rule in RULES)
+_CONFIGURATION: Final = "config.kueue.x-k8s.io/"
+"""What the version of Kueue's Configuration begins with."""
 _MOST_FINDINGS: Final = 50
 
 
@@ -60,6 +62,8 @@ def snapshot(world: World) -> Iterator[bytes]:
             yield codec.encode(clean(value))
     for rule in world.objects.rules:
         yield codec.encode_json(clean_rule(rule))
+    if world.queue_configuration is not None:
+        yield codec.encode_json(clean_configuration(world.queue_configuration))
 
 
 def read_snapshot(file: str, data: bytes, *, now: float) -> World:
@@ -71,7 +75,7 @@ def read_snapshot(file: str, data: bytes, *, now: float) -> World:
         gathered = _gather_slowly(file, data)
     if gathered.findings:
         raise SnapshotError(tuple(gathered.findings[:_MOST_FINDINGS]))
-    if gathered.head is None and not gathered.objects.get("nodes"):
+    if gathered.head is None and not {"nodes", "cluster_queues"} & gathered.objects.keys():
         message = "is not a snapshot of a cluster: it has no nodes; `drayman snapshot` makes one"
         raise SnapshotError((found(Severity.ERROR, file, 0, "", "", message),))
     return gathered.world(now)
@@ -83,13 +87,16 @@ class _Gathered:
 
     head: Taken | None = None
     objects: dict[str, list[Any]] = field(default_factory=dict)
+    configuration: Json = None
     findings: list[LoadFinding] = field(default_factory=list)
 
     def world(self, now: float) -> World:
         objects = Objects(**{name: tuple(values) for name, values in self.objects.items()})
         if self.head is None:
-            return World(objects, now)
-        return World(objects, self.head.taken, self.head.unseen, dict(self.head.versions))
+            world = World(objects, now)
+        else:
+            world = World(objects, self.head.taken, self.head.unseen, dict(self.head.versions))
+        return world.with_queue_configuration(self.configuration)
 
     def add(self, member: str, value: object) -> None:
         self.objects.setdefault(member, []).append(value)
@@ -134,6 +141,8 @@ def _gather(texts: Iterable[bytes | msgspec.Raw]) -> _Gathered:
             gathered.head = msgspec.json.decode(text, type=Taken)
         elif named.kind in _RULES:
             gathered.add("rules", msgspec.json.decode(text))
+        elif named.api_version.startswith(_CONFIGURATION):
+            gathered.configuration = msgspec.json.decode(text)
         elif (known := _known(named.api_version, named.kind)) is not None:
             if named.api_version not in kind_of_type(known.type).same_versions:
                 raise ValueError("another version")
@@ -168,6 +177,8 @@ def _add_document(gathered: _Gathered, document: Document) -> None:
         gathered.head = codec.convert(Taken, value)
     elif kind in _RULES:
         gathered.add("rules", value)
+    elif str(value.get("apiVersion")).startswith(_CONFIGURATION):
+        gathered.configuration = value
     elif (known := _known(value.get("apiVersion"), kind)) is not None:
         named = kind_of_type(known.type)
         if named.group == GROUP:
@@ -184,7 +195,7 @@ def _known(api_version: Json, kind: Json) -> Held | None:
     """
     group = api_version.rpartition("/")[0] if isinstance(api_version, str) else ""
     namesakes = _NAMESAKES.get(kind, {}) if isinstance(kind, str) else {}
-    if len(namesakes) == 1:
+    if len(namesakes) == 1 and kind not in _AMBIGUOUS:
         return next(iter(namesakes.values()))
     return namesakes.get(group)
 
@@ -201,6 +212,9 @@ _KINDS: Final = {
     member.name: kind for member in fields(Objects) for kind in HELD if kind.member == member.name
 }
 """By the members of `Objects`, in their order."""
+_NAMES: Final = [known.name for known in KINDS]
+_AMBIGUOUS: Final = frozenset(name for name in _NAMES if _NAMES.count(name) > 1)
+"""Kinds that several groups have, though not all of them are in snapshots."""
 _NAMESAKES: Final[dict[str, dict[str, Held]]] = {}
 """By kind and group."""
 for _held in HELD:

@@ -129,13 +129,18 @@ def job(name: str, *, cpu: int = 1, pods: int = 1, queue: str = "q", **more: Any
     container = {"name": "main", "image": "i", "resources": {"requests": {"cpu": cpu}}}
     labels = {QUEUE: queue} if queue else {}
     spec = {"restartPolicy": "Never", "containers": [container]}
+    required = more.pop("required", "")
+    template = {"spec": spec}
+    if required:
+        annotations = {"kueue.x-k8s.io/podset-required-topology": required}
+        template["metadata"] = {"annotations": annotations}
     return {
         "metadata": {
             "name": name,
             "labels": labels | more.pop("labels", {}),
             "annotations": more.pop("annotations", {}),
         },
-        "spec": {"parallelism": pods, "completions": pods, "template": {"spec": spec}, **more},
+        "spec": {"parallelism": pods, "completions": pods, "template": template, **more},
     }
 
 

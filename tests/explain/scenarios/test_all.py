@@ -9,6 +9,7 @@ import pytest
 
 from drayman.reasons.lost import LOST
 from drayman.reasons.reason import Reason
+from explain.queues.cases import CASES as QUEUED
 from explain.scenarios.collected import SCENARIOS
 from explain.scenarios.playing import Play, server
 from explain.scenarios.telling import Scenario, explain, named
@@ -23,8 +24,9 @@ def played() -> Iterator[object]:
 
 
 def test_every_reason_has_a_scenario() -> None:
-    """The scenarios cover the whole list of reasons."""
-    assert {scenario.reason for scenario in SCENARIOS} == set(Reason)
+    """The scenarios, and the cases of queues, cover the whole list of reasons."""
+    reasons = {scenario.reason for scenario in SCENARIOS} | {case.reason for case in QUEUED}
+    assert reasons == set(Reason)
 
 
 def test_there_are_sixty_different_stories() -> None:

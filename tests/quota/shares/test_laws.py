@@ -238,3 +238,35 @@ def test_the_order_of_lists_does_not_matter(scenario: Scenario) -> None:
         return Counter(name.partition("-")[0] for name in replay(town).placement)
 
     assert running(groups, queues) == running(groups[::-1], queues[::-1])
+
+
+@st.composite
+def crowded(draw: st.DrawFn) -> Scenario:
+    """Queues side by side that all want more than there is, in single pods, and hold the cluster in any proportion."""
+    gpus = draw(st.integers(1, 10))
+    names = [f"q{n}" for n in range(draw(st.integers(2, 4)))]
+    holders = draw(st.lists(st.sampled_from(names), min_size=gpus, max_size=gpus))
+    quotas = {name: draw(st.integers(0, 4)) for name in names}
+    while sum(quotas.values()) > gpus:
+        quotas[max(quotas, key=lambda name: quotas[name])] -= 1
+    return Scenario(
+        name="c",
+        nodes=(GivenNode(name="n", gpus=gpus),),
+        queues=tuple(
+            queue(name, quotas[name], weight=draw(st.integers(1, 4)), age=100 + number)
+            for number, name in enumerate(names)
+        ),
+        pod_groups=(
+            *(group(f"r{n}", name, "1@n", age=1000 - n) for n, name in enumerate(holders)),
+            *(group(f"w{name}{n}", name, "1", age=500 - n) for name in names for n in range(gpus)),
+        ),
+    )
+
+
+@settings(max_examples=40)
+@given(crowded())
+def test_queues_end_with_their_fair_shares(scenario: Scenario) -> None:
+    """Whoever had what before: what runs of each queue is what the division gives it."""
+    result = replay(scenario)
+    used = Books(scenario).used(dict(result.placement))
+    assert {each.name: used[each.name] for each in scenario.queues} == result.fair_share

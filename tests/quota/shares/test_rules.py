@@ -110,6 +110,14 @@ def singles(
             {},
             id="a group in a queue that does not exist waits",
         ),
+        pytest.param(
+            {"n": 2},
+            [queue("d", 2), queue("a", 2, parent="d")],
+            [group("inner", "d", "1@n"), group("new", "d", "1"), group("gang", "a", "1", "1", least=2)],
+            {"inner": 1, "new": 0, "gang": 0},
+            {},
+            id="work is in leaves: elsewhere nothing starts, and what runs is counted and left alone",
+        ),
         # Limits and quotas.
         pytest.param(
             {"n": 4},

@@ -40,7 +40,7 @@ CUSTOM_ACTORS: Final[Mapping[str, Acting]] = {
     "workloads.kueue.x-k8s.io": by(Part.CONTROLLERS, effect="it waits for quota, and what it is for is started, stopped and restored"),
     "workloadpriorityclasses.kueue.x-k8s.io": by(Part.CONTROLLERS, effect="how important workloads are in queues"),
     "admissionchecks.kueue.x-k8s.io": by(Part.CONTROLLERS, effect="workloads wait until its own controller says that they may start"),
-    "topologies.kueue.x-k8s.io": by(Part.SCHEDULER, effect="pod groups name its levels"),
+    "topologies.kueue.x-k8s.io": by(Part.CONTROLLERS, Part.SCHEDULER, effect="workloads get places in it, and pod groups name its levels"),
 }  # fmt: skip
 """Custom kinds about which something is known."""
 

@@ -30,7 +30,8 @@ PENDING: Final = 1
 
 _EPILOG: Final = """\b
 KIND is pod, resourceclaim (claim), job, deployment (deploy), replicaset (rs),
-statefulset (sts), daemonset (ds), podgroup, node or namespace (ns).
+statefulset (sts), daemonset (ds), podgroup, workload (of a queue), node or
+namespace (ns).
 
 \b
 Examples:
@@ -39,6 +40,7 @@ Examples:
   drayman explain job/sweep --watch
   drayman explain deploy web            how many run, what the others wait for
   drayman explain podgroup/ring         why pods that start together wait
+  drayman explain workload/train        why it has no quota, who is ahead
   drayman explain node/example-0        its devices, and what cannot go there
   drayman explain ns team-a             what waits there, by reason
   drayman explain --all                 everything that waits in the cluster

@@ -20,6 +20,7 @@ from drayman.cli.explain.layout import (
     section,
     shell,
 )
+from drayman.cli.explain.queue import queue_sections
 from drayman.cli.explain.tables import alternatives, funnels, gang, holders
 from drayman.explain.answer import Explanation, Miss, Remedy, Spelling, StatedAlignment, Value
 from drayman.explain.hidden import OUTSIDE
@@ -136,6 +137,8 @@ def _grounds(explanation: Explanation, now: float, width: int) -> Iterator[Rende
         yield section("what is left", "after each test", *funnels(explanation, width))
     if explanation.gang is not None:
         yield section("the gang", plain(explanation.gang.name), *gang(explanation.gang))
+    if explanation.queue is not None:
+        yield from queue_sections(explanation.queue, now)
     if explanation.nearest is not None:
         yield _nearest(explanation.nearest)
     if explanation.holders:

@@ -11,7 +11,8 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from drayman.api.core import Namespace
+from drayman.api.core import Namespace, Node, Pod
+from drayman.api.custom_groups import KueueTopology
 from drayman.api.errors import ApiError
 from drayman.api.kueue import ClusterQueue, Cohort, LocalQueue, ResourceFlavor
 from drayman.api.kueue_workload import Workload
@@ -19,6 +20,7 @@ from drayman.api.limit_ranges import LimitRange
 from drayman.cluster.breaks import Breaks
 from drayman.cluster.informer import Notice
 from drayman.cluster.resources import Resource, StructCodec, typed
+from drayman.controllers.quota.checks import Checks
 from drayman.controllers.quota.configuration import QueueConfiguration
 from drayman.controllers.quota.devices import Devices
 from drayman.controllers.quota.loop import Key
@@ -41,12 +43,17 @@ _FOLLOWED: Final[Mapping[type, Resource[Any]]] = {
     ClusterQueue: typed(ClusterQueue),
     LocalQueue: typed(LocalQueue),
     Namespace: typed(Namespace),
+    KueueTopology: typed(KueueTopology),
+    Node: typed(Node),
+    Pod: typed(Pod),
     # Only read here, so it is not in the catalog.
     LimitRange: Resource(
         "", "v1", "limitranges", "LimitRange", True, StructCodec(LimitRange), complete=False
     ),
 }
 """What queues depend on, in the order in which a new engine is told of it."""
+_OF_TOPOLOGIES: Final = (Node, Pod)
+"""What only matters where there are topologies."""
 
 _SOON_S: Final = 0.01
 """After which the cache should show what somebody else has written."""
@@ -61,6 +68,7 @@ class Admitting:
         self._shared = shared
         self._view = ClusterView(shared.informers)
         self.devices = Devices(self._view, self._price_again)
+        self._checks = Checks(shared.informers, self._checks_changed)
         self.rooms = RoomKeeping(shared, self._view, self._try_unfit_again)
         self._unfit: dict[Key, int] = {}
         """Workloads with quota and no room, and their generation: not tried again until something improves."""
@@ -76,6 +84,7 @@ class Admitting:
         self.state = self._new_state()
         self.verdicts = Verdicts(shared, self)
         self._is_new = True
+        self._has_topologies = False
         for type_, resource in _FOLLOWED.items():
             informer = shared.informers.informer(resource)
             self._caches[type_] = informer.cache
@@ -119,15 +128,31 @@ class Admitting:
     def _handler(self, type_: type) -> Callable[[Notice[Any]], None]:
         def handle(notice: Notice[Any]) -> None:
             old, new, gone = notice.old, notice.object, notice.type == DELETED
-            if self._is_new or (old is not None and not gone and not _is_otherwise(old, new)):
+            if self._is_new:
                 return
+            if type_ in _OF_TOPOLOGIES:
+                if self._has_topologies:
+                    self._take(type_, new, gone=gone)
+                    self._event.set()
+                return
+            if old is not None and not gone and not _is_otherwise(old, new):
+                return
+            if type_ is KueueTopology and not self._has_topologies:
+                self._is_new = True  # The engine has to be told of nodes and pods, too.
             self._take(type_, new, gone=gone)
             self._queues_changed()
             self._event.set()
 
         return handle
 
+    def _checks_changed(self) -> None:
+        if not self._is_new:
+            self._queues_changed()
+            self._event.set()
+
     def _queues_changed(self) -> None:
+        """Have everything be looked at that a queue means something for."""
+        self._checks.judge(self.state.books)
         self._touched.update(self._caches[ClusterQueue].names())
         self._touched.update(self._caches[LocalQueue].names())
         for listener in (*self._queue_listeners, *self._count_listeners):
@@ -149,6 +174,12 @@ class Admitting:
                 state.remove_local_queue(metadata.namespace, metadata.name, now)
             elif type_ is LocalQueue:
                 state.set_local_queue(value, now)
+            elif type_ is KueueTopology:
+                state.remove_topology(metadata.name) if gone else state.set_topology(value)
+            elif type_ is Node:
+                state.remove_node(metadata.name) if gone else state.set_node(value)
+            elif type_ is Pod:
+                state.remove_pod(metadata.uid) if gone else state.set_pod(value)
             elif type_ is Namespace:
                 state.remove_namespace(metadata.name) if gone else state.set_namespace(value)
             elif gone:
@@ -234,9 +265,12 @@ class Admitting:
         self.state = self._new_state()
         self._is_new = False
         self._unfit.clear()
+        self._has_topologies = len(self._caches[KueueTopology]) > 0
         for type_, cache in self._caches.items():
-            for value in cache:
-                self._take(type_, value, gone=False)
+            if type_ not in _OF_TOPOLOGIES or self._has_topologies:
+                for value in cache:
+                    self._take(type_, value, gone=False)
+                    await self._breaks.between()
         for known in self._shared.book.all():
             self._changed[known.key] = None
         self._queues_changed()

@@ -26,6 +26,7 @@ from drayman.controllers.quota.lives import Lives
 from drayman.controllers.quota.owners import Owners
 from drayman.controllers.quota.pods import QueuedPods
 from drayman.controllers.quota.queues import QueueStatus
+from drayman.controllers.quota.seating import Seating
 from drayman.controllers.quota.shared import Clock, Shared
 from drayman.workloads.queued.kinds import KINDS
 
@@ -55,13 +56,18 @@ class ConfigurationSource:
             return
         self._seen = stamp
         try:
-            self.current = read_configuration(str(self.path), self.path.read_bytes())
+            found = read_configuration(str(self.path), self.path.read_bytes())
         except (ConfigurationFileError, OSError) as error:
             _log.warning("%s; the configuration of queues before it stays in use", error)
             return
         _log.info("%s: the configuration of queues was read again", self.path)
+        self.use(found)
+
+    def use(self, configuration: QueueConfiguration) -> None:
+        """Have another configuration be in use from now on."""
+        self.current = configuration
         for listener in self._listeners:
-            listener(self.current)
+            listener(configuration)
 
     def _stamp(self) -> tuple[int, int] | None:
         if self.path is None:
@@ -95,6 +101,7 @@ class QuotaController:
             owners.add(group, kind, jobs.exists)
         self._pods = QueuedPods(self._shared)
         owners.add("", "Pod", self._pods.exists)
+        self._seating = Seating(self._shared)
         self._lives = Lives(self._shared, self._admitting, owners)
         self._status = QueueStatus(self._shared, self._admitting)
         self._shared.book.listen(self._workload_changed)
@@ -113,6 +120,7 @@ class QuotaController:
             for loop in (
                 self._pods.loop,
                 self._pods.groups.loop,
+                self._seating.loop,
                 self._lives.loop,
                 self._status.loop,
             ):
@@ -134,6 +142,7 @@ class QuotaController:
     def _workload_changed(self, notice: Notice[Workload]) -> None:
         """What owns a Workload has to be looked at when that changes."""
         metadata = notice.object.metadata
+        self._seating.loop.queue.add((metadata.namespace, metadata.name))
         pods = []
         for owner in metadata.owner_references:
             group = owner.api_version.rpartition("/")[0]

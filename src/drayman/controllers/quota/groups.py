@@ -10,10 +10,10 @@ from drayman.api.kueue_workload import PodSet
 from drayman.api.pods import is_active, is_leaving
 from drayman.cluster.resources import PODS, JsonObject
 from drayman.controllers.quota.book import Known
-from drayman.controllers.quota.jobs import may_run, release_quota, why_not
 from drayman.controllers.quota.loop import Key, Loop
 from drayman.controllers.quota.pod_writes import PodWrites
 from drayman.controllers.quota.shared import Shared
+from drayman.controllers.quota.standing import may_run, release_quota, why_not
 from drayman.placement.gangs.dialects.kueue import ROLE
 from drayman.workloads.queued import groups as rules
 from drayman.workloads.queued import life

@@ -14,10 +14,10 @@ from drayman.cluster.informer import Notice
 from drayman.cluster.resources import PODS
 from drayman.controllers.quota.book import Known
 from drayman.controllers.quota.groups import PodGroups
-from drayman.controllers.quota.jobs import may_run, release_quota, why_not
 from drayman.controllers.quota.loop import Key, Loop
 from drayman.controllers.quota.pod_writes import PodWrites
 from drayman.controllers.quota.shared import Shared
+from drayman.controllers.quota.standing import may_run, release_quota, why_not
 from drayman.workloads.pod_state import is_ready
 from drayman.workloads.queued import life
 from drayman.workloads.queued.composing import CompositionError

@@ -9,11 +9,16 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from drayman.api import codec
 from drayman.api.errors import DecodeError
 from drayman.api.kueue import (
     ClusterQueue,
     ClusterQueueStatus,
+    Cohort,
+    CohortStatus,
+    FairSharingStatus,
     FlavorUsage,
     LocalQueue,
     LocalQueueStatus,
@@ -31,10 +36,15 @@ from drayman.controllers.quota.shared import Shared
 from drayman.quota.amounts import FlavorResource, amount_of, quantity_of
 from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.entries import Entry
+from drayman.quota.tree.fairness import share_of
+from drayman.quota.tree.nodes import Node
 from drayman.workloads.queued.conditions import with_condition
 
 CLUSTER_QUEUES: Final = typed(ClusterQueue)
 LOCAL_QUEUES: Final = typed(LocalQueue)
+COHORTS: Final = typed(Cohort)
+_COHORTS: Final = "/cohorts"
+"""In place of the namespace, in keys of cohorts: no namespace is called so."""
 _ACTIVE: Final = "Active"
 _GATHER_S: Final = 0.1
 _NONE: Final = dict.fromkeys(("pendingWorkloads", "reservingWorkloads", "admittedWorkloads"), 0)
@@ -57,6 +67,7 @@ class QueueStatus:
         self.loop = Loop("status of queues", self.attend, workers=1)
         self._cluster_queues = shared.informers.informer(CLUSTER_QUEUES).cache
         self._local_queues = shared.informers.informer(LOCAL_QUEUES).cache
+        self._cohorts = shared.informers.informer(COHORTS).cache
         self._timer: asyncio.TimerHandle | None = None
         admitting.listen_to_counts(self._changed)
 
@@ -66,11 +77,17 @@ class QueueStatus:
 
     def _look(self) -> None:
         self._timer = None
-        for key in self._admitting.take_touched():
+        touched = self._admitting.take_touched()
+        for key in touched:
             self.loop.queue.add(key)
+        if touched and self._admitting.state.settings.fair_sharing is not None:
+            for _, name in self._cohorts.names():
+                self.loop.queue.add((_COHORTS, name))
 
     async def attend(self, key: Key) -> None:
-        if key[0]:
+        if key[0] == _COHORTS:
+            await self._attend_cohort(key[1])
+        elif key[0]:
             await self._attend_local(key)
         else:
             await self._attend_cluster(key[1])
@@ -91,9 +108,24 @@ class QueueStatus:
             pending_workloads=len(queue.waiting),
             reserving_workloads=len(holders),
             admitted_workloads=len(admitted),
-            fair_sharing=old.fair_sharing,
+            fair_sharing=self._share(queue.node),
         )
         await self._write(CLUSTER_QUEUES, value, old, new)
+
+    def _share(self, node: Node | None) -> FairSharingStatus | None:
+        """How much a queue or cohort borrows, where that counts."""
+        if node is None or self._admitting.state.settings.fair_sharing is None:
+            return None
+        return FairSharingStatus(weighted_share=share_of(node).rounded)
+
+    async def _attend_cohort(self, name: str) -> None:
+        value = self._cohorts.get(name)
+        if value is None:
+            return
+        node = self._admitting.state.books.forest.cohorts.get(name)
+        old: CohortStatus = _status(CohortStatus, value)
+        share = self._share(node)
+        await self._write(COHORTS, value, old, replace(old, fair_sharing=share))
 
     def _cluster_conditions(
         self, queue: ClusterQueueState, conditions: tuple[Condition, ...]
@@ -180,13 +212,16 @@ class QueueStatus:
         if old == new:
             return
         metadata = value.metadata
+        body = codec.to_dict(new)
+        if not isinstance(value, Cohort):
+            body = {**_NONE, **body}
         operations: list[JsonObject] = [
             {
                 "op": "replace",
                 "path": "/metadata/resourceVersion",
                 "value": metadata.resource_version,
             },
-            {"op": "add", "path": "/status", "value": {**_NONE, **codec.to_dict(new)}},
+            {"op": "add", "path": "/status", "value": body},
         ]
         await self._shared.client.patch(
             resource,

@@ -9,7 +9,6 @@ from msgspec import Struct
 from drayman.quota.amounts import FlavorResource
 from drayman.quota.cluster_queues import ANY, LOWER_PRIORITY, NEVER, NEWER_TOO, ClusterQueueState
 from drayman.quota.entries import Entry, Holding
-from drayman.quota.preemption.quarrels import Quarrels
 from drayman.quota.tree.ledger import Ledger, Usage
 from drayman.quota.tree.nodes import Node
 
@@ -34,7 +33,6 @@ class Contest:
         ledger: Ledger,
         finds_places: Callable[[], bool] | None = None,
         gone: Container[str] = frozenset(),
-        quarrels: Quarrels | None = None,
     ) -> None:
         """`finds_places` says whether its pods find places in topologies as the ledger is now; `gone` are no candidates any more."""
         self.entry = entry
@@ -46,7 +44,6 @@ class Contest:
         self._queues = queues
         self._finds_places = finds_places
         self._gone = gone
-        self._quarrels = quarrels or Quarrels()
 
     def fits(self, *, borrowing: bool) -> bool:
         """Whether the workload fits as the ledger is now, borrowing or not."""
@@ -85,8 +82,6 @@ class Contest:
     def may_take(self, candidate: Entry, policy: str) -> bool:
         """Whether a policy of the queue lets it take this workload, which has to have something that is contested."""
         if candidate.key in self._gone or self.contested.isdisjoint(held_by(candidate).uses):
-            return False
-        if not self._quarrels.may_take(self.entry.key, candidate.key):
             return False
         mine, theirs = self.entry.facts, candidate.facts
         if policy == ANY:

@@ -5,8 +5,7 @@ come before b by one, b before c by another, and c before a by a third. Followed
 ever runs. Two rules bring that to rest, and change nothing where it would come to rest by itself:
 
 - Who was driven out does not take back what the other one needs while that is still waiting for it, even where it would come first.
-- Nobody drives out the same workload a second time if it has had to give way to that one in between, itself or through others: the circle
-  was gone round once.
+- Nobody drives out the same workloads a second time. There are only so many sets of workloads, so it has an end.
 
 Whenever something changes from outside (a workload comes, ends or changes, or quota does), what was is forgotten, because all may be
 otherwise.
@@ -21,13 +20,15 @@ class Quarrels:
     def __init__(self) -> None:
         self._gave_way: dict[str, str] = {}
         """To whom those last gave way who wait."""
-        self._taken: set[tuple[str, str]] = set()
+        self._taken: set[tuple[str, frozenset[str]]] = set()
 
-    def drove_out(self, by: str, victim: str) -> None:
-        """A workload had to give up its quota for another."""
-        self._taken.add((by, victim))
-        self._gave_way[victim] = by
-        if self._gave_way.get(by) == victim:
+    def drove_out(self, by: str, victims: frozenset[str]) -> None:
+        """Workloads had to give up their quota for another."""
+        if victims:
+            self._taken.add((by, victims))
+        for victim in victims:
+            self._gave_way[victim] = by
+        if self._gave_way.get(by) in victims:
             del self._gave_way[by]
 
     def has_quota(self, key: str) -> None:
@@ -38,18 +39,9 @@ class Quarrels:
         """Who drove out a workload that waits; empty if nobody did."""
         return self._gave_way.get(key, "")
 
-    def may_take(self, by: str, victim: str) -> bool:
-        """Whether it would not be the same circle again."""
-        if (by, victim) not in self._taken:
-            return True
-        seen: set[str] = set()
-        key = by
-        while key and key not in seen:
-            seen.add(key)
-            key = self._gave_way.get(key, "")
-            if key == victim:
-                return False
-        return True
+    def may_drive_out(self, by: str, victims: frozenset[str]) -> bool:
+        """Whether it would not be the same once more."""
+        return (by, victims) not in self._taken
 
     def forget(self) -> None:
         """Something has changed from outside."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 
 from drayman.quota.amounts import FlavorResource
 from drayman.quota.cluster_queues import ClusterQueueState
@@ -14,6 +14,11 @@ from drayman.quota.preemption.fair import fair_targets
 from drayman.quota.preemption.quarrels import Quarrels
 from drayman.quota.settings import FairSharingSettings
 from drayman.quota.tree.ledger import Ledger, Usage
+
+
+def still_there(targets: Iterable[Target]) -> frozenset[str]:
+    """The victims that have not been told to go yet, by key."""
+    return frozenset(each.entry.key for each in targets if not each.entry.facts.evicted)
 
 
 class Preemptor:
@@ -50,11 +55,12 @@ class Preemptor:
             self._ledger,
             finds_places,
             self.gone,
-            self.quarrels,
         )
         if self._sharing is not None:
-            return fair_targets(contest, self._sharing.strategies)
-        return classical_targets(contest)
+            found = fair_targets(contest, self._sharing.strategies)
+        else:
+            found = classical_targets(contest)
+        return found if self.quarrels.may_drive_out(entry.key, still_there(found)) else []
 
     def serving(
         self, queue: ClusterQueueState, entry: Entry, what: FlavorResource, amount: int

@@ -20,10 +20,10 @@ from typing import Final
 
 from msgspec import Struct
 
+from drayman.quota.shares.accounts import Accounts, amount
 from drayman.quota.shares.division import fair_shares
 from drayman.quota.shares.entitlement import Entitlement
 from drayman.quota.shares.groups import Strength, Workers
-from drayman.quota.shares.ledger import Ledger, amount
 from drayman.quota.shares.making_room import Clearing, Judgement, RoomMaker
 from drayman.quota.shares.order import Order
 from drayman.quota.shares.queues import Amount
@@ -79,15 +79,15 @@ class Actions(Struct, frozen=True):
         return not self.bound and not self.evicted
 
 
-def cycle(ledger: Ledger, memory: Memory, now: float) -> Actions:
-    """Decide once about everything. The ledger is left as it is."""
-    with ledger.trial():
-        return _Cycle(ledger, memory, now).run()
+def cycle(accounts: Accounts, memory: Memory, now: float) -> Actions:
+    """Decide once about everything. The accounts are left as they are."""
+    with accounts.trial():
+        return _Cycle(accounts, memory, now).run()
 
 
 @dataclass(slots=True)
 class _Cycle:
-    ledger: Ledger
+    accounts: Accounts
     memory: Memory
     now: float
     shares: Mapping[str, Amount] = field(init=False)
@@ -99,12 +99,12 @@ class _Cycle:
     owed: dict[str, set[str]] = field(default_factory=dict)
 
     def run(self) -> Actions:
-        ledger = self.ledger
-        self.shares = fair_shares(ledger.tree, ledger.floor.capacity(), ledger.demand())
-        self.order = Order(ledger, self.shares)
+        accounts = self.accounts
+        self.shares = fair_shares(accounts.tree, accounts.floor.capacity(), accounts.demand())
+        self.order = Order(accounts, self.shares)
         self._allocate()
         started = self._started()
-        self.entitlement = Entitlement(ledger, self.shares, started, self.now)
+        self.entitlement = Entitlement(accounts, self.shares, started, self.now)
         self._make_room(Action.CONSOLIDATION, self._moving)
         self._make_room(Action.RECLAIM, self._reclaiming)
         self._make_room(Action.PREEMPT, self._preempting)
@@ -127,27 +127,27 @@ class _Cycle:
 
     def _allocate(self) -> None:
         """Start what fits. A group that cannot start does not hold back those behind it."""
-        ledger = self.ledger
-        waiting = dict.fromkeys(ledger.waiting())
+        accounts = self.accounts
+        waiting = dict.fromkeys(accounts.waiting())
         tried: set[str] = set()
         while waiting:
-            name = self.order.next(waiting.keys(), ledger.request)
+            name = self.order.next(waiting.keys(), accounts.request)
             owed = [n for n in self.memory.owed.get(name, ()) if n in waiting and n not in tried]
             if owed:
                 name = min(owed, key=self.order.rank)
             tried.add(name)
-            if not self._start(name) or not ledger.starts(name):
+            if not self._start(name) or not accounts.starts(name):
                 del waiting[name]
 
     def _start(self, group: str) -> bool:
-        for workers in self.ledger.starts(group):
-            if self.ledger.seat(group, workers):
+        for workers in self.accounts.starts(group):
+            if self.accounts.seat(group, workers):
                 self.bound.update(self._nodes(workers))
                 return True
         return False
 
     def _nodes(self, workers: Workers) -> dict[str, str]:
-        return {each.name: self.ledger.node_of(each.name) or "" for each in workers}
+        return {each.name: self.accounts.node_of(each.name) or "" for each in workers}
 
     # Making room.
 
@@ -155,9 +155,9 @@ class _Cycle:
         self, action: Action, searching: Callable[[str, Collection[str]], Clearing | None]
     ) -> None:
         """Each group that waits tries once, in turn."""
-        waiting = dict.fromkeys(self.ledger.waiting())
+        waiting = dict.fromkeys(self.accounts.waiting())
         while waiting:
-            name = self.order.next(waiting.keys(), self.ledger.request)
+            name = self.order.next(waiting.keys(), self.accounts.request)
             del waiting[name]
             if self._may_evict(name):
                 found = searching(name, self._settled())
@@ -165,20 +165,20 @@ class _Cycle:
                     self._adopt(action, found)
 
     def _may_evict(self, name: str) -> bool:
-        group = self.ledger.groups[name]
+        group = self.accounts.groups[name]
         delay = 0.0 if group.gang is None else group.gang.preemption_delay_s
         return name not in self.memory.barred and self.now - group.created >= delay
 
     def _settled(self) -> list[str]:
         """The groups none of whose pods have been nominated in this cycle."""
-        about_to_start = {self.ledger.worker(name).group for name in self.nominated}
-        return [name for name in self.ledger.groups if name not in about_to_start]
+        about_to_start = {self.accounts.worker(name).group for name in self.nominated}
+        return [name for name in self.accounts.groups if name not in about_to_start]
 
     def _moving(self, group: str, settled: Collection[str]) -> Clearing | None:
-        least = min(map(amount, self.ledger.starts(group)))
-        if least > self.ledger.left():
+        least = min(map(amount, self.accounts.starts(group)))
+        if least > self.accounts.left():
             return None  # whoever is moved needs as much as before
-        maker = RoomMaker(self.ledger, self.order, MOST_MOVED)
+        maker = RoomMaker(self.accounts, self.order, MOST_MOVED)
         victims = self.entitlement.movable(group, settled)
         return maker.clear(group, self._ahead(group), victims, lambda _, __, lost: not lost)
 
@@ -186,32 +186,32 @@ class _Cycle:
         if not self.entitlement.can_reclaim(group):
             return None
         victims = self.entitlement.reclaimable(group, settled)
-        before = dict(self.ledger.used)
+        before = dict(self.accounts.used)
         judgement: Judgement = lambda workers, changed, _: self.entitlement.may_reclaim(  # noqa: E731
             group, workers, changed, before
         )
-        maker = RoomMaker(self.ledger, self.order)
+        maker = RoomMaker(self.accounts, self.order)
         return maker.clear(group, self._ahead(group), victims, judgement)
 
     def _preempting(self, group: str, settled: Collection[str]) -> Clearing | None:
         victims = self.entitlement.preemptable(group, settled)
         judgement: Judgement = lambda _, changed, __: self.entitlement.may_preempt(changed)  # noqa: E731
-        maker = RoomMaker(self.ledger, self.order)
+        maker = RoomMaker(self.accounts, self.order)
         return maker.clear(group, self._ahead(group), victims, judgement)
 
     def _ahead(self, group: str) -> str | None:
         """The group with which the queue of a group stands in line, if it is another."""
-        queue = self.ledger.groups[group].queue
-        queued = [n for n in self.ledger.waiting() if self.ledger.groups[n].queue == queue]
+        queue = self.accounts.groups[group].queue
+        queued = [n for n in self.accounts.waiting() if self.accounts.groups[n].queue == queue]
         first = min(queued, key=self.order.rank)
         return None if first == group else first
 
     def _adopt(self, action: Action, found: Clearing) -> None:
         for name in found.evicted:
-            self.ledger.lift(name)
+            self.accounts.lift(name)
             self.evicted.setdefault(name, Evicted(name, action, found.group))
         for worker, node in (*found.seats.items(), *found.moved.items()):
-            self.ledger.put(worker, node)
+            self.accounts.put(worker, node)
             self.nominated[worker] = node
         for each in found.gone:
             self.owed.setdefault(each.group, set()).add(found.group)
@@ -222,20 +222,20 @@ class _Cycle:
         """Since when groups that run are below their minimum, with those that will start counted."""
         return {
             name: self.memory.stale.get(name, self.now)
-            for name in self.ledger.groups
-            if self.ledger.running(name) and self.ledger.strength(name) is Strength.BELOW
+            for name in self.accounts.groups
+            if self.accounts.running(name) and self.accounts.strength(name) is Strength.BELOW
         }
 
     def _end_stale(self, stale: Mapping[str, float]) -> set[str]:
         """End those that have been below their minimum for too long. Returns which."""
         ended: set[str] = set()
         for name, since in stale.items():
-            gang = self.ledger.groups[name].gang
+            gang = self.accounts.groups[name].gang
             if gang is None or gang.grace_s is None or self.now - since < gang.grace_s:
                 continue
             ended.add(name)
-            for each in self.ledger.running(name):
-                self.ledger.lift(each.name)
+            for each in self.accounts.running(name):
+                self.accounts.lift(each.name)
                 self.evicted.setdefault(each.name, Evicted(each.name, Action.STALE))
         return ended
 
@@ -243,18 +243,18 @@ class _Cycle:
 
     def _started(self) -> dict[str, float]:
         """Since when each group runs, now that some have started."""
-        return self._since(self.ledger.groups)
+        return self._since(self.accounts.groups)
 
     def _since(self, groups: Iterable[str]) -> dict[str, float]:
         known = self.memory.started
-        return {n: known.get(n, self.now) for n in groups if self.ledger.running(n)}
+        return {n: known.get(n, self.now) for n in groups if self.accounts.running(n)}
 
     def _still_running(self, started: Mapping[str, float]) -> dict[str, float]:
         """The same at the end, without groups that lose all of their pods."""
-        ledger = self.ledger
+        accounts = self.accounts
         gone, nominated = self.evicted.keys(), self.nominated.keys()
         return {
             name: since
             for name, since in started.items()
-            if any(w.name not in gone and w.name not in nominated for w in ledger.running(name))
+            if any(w.name not in gone and w.name not in nominated for w in accounts.running(name))
         }

@@ -5,7 +5,7 @@ Reclaiming is a matter of shares between queues. They are compared where their p
 
 - With what it asks for, the queue of the group stays within its fair share.
 - The other is beyond its fair share, or it is beyond its quota while the one that takes stays within its own. That is asked before each
-  unit goes. So no queue is taken below its quota by parts, though a gang that reaches below it goes as a whole.
+  party goes. So no queue is taken below its quota by parts, though a gang that reaches below it goes as a whole.
 - Above the queue of the group, a queue that is beyond its fair share afterwards is still less full than the one that gave.
 
 Work that has not run for as long as its queue says is left alone, except for members that a group can do without.
@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 
+from drayman.quota.shares.accounts import Accounts, amount
 from drayman.quota.shares.groups import Strength, Workers
-from drayman.quota.shares.ledger import Ledger, amount
 from drayman.quota.shares.queues import Amount
 
 
@@ -25,11 +25,15 @@ class Entitlement:
     """The rules of one cycle, in which fair shares do not change."""
 
     def __init__(
-        self, ledger: Ledger, shares: Mapping[str, Amount], started: Mapping[str, float], now: float
+        self,
+        accounts: Accounts,
+        shares: Mapping[str, Amount],
+        started: Mapping[str, float],
+        now: float,
     ) -> None:
         """`started` says since when groups run."""
-        self._ledger = ledger
-        self._tree = ledger.tree
+        self._accounts = accounts
+        self._tree = accounts.tree
         self._shares = shares
         self._started = started
         self._now = now
@@ -40,8 +44,8 @@ class Entitlement:
 
     def preemptable(self, group: str, settled: Collection[str]) -> list[str]:
         """The groups that a group of the same queue may preempt."""
-        mine = self._ledger.groups[group]
-        groups = self._ledger.groups
+        mine = self._accounts.groups[group]
+        groups = self._accounts.groups
         return [
             name
             for name in self._evictable(settled)
@@ -51,8 +55,8 @@ class Entitlement:
         ]
 
     def may_preempt(self, changed: Sequence[Workers]) -> bool:
-        """Whether units may go, or move, for a group of their own queue."""
-        queues = {unit[0].group: self._ledger.groups[unit[0].group].queue for unit in changed}
+        """Whether parties may go, or move, for a group of their own queue."""
+        queues = {party[0].group: self._accounts.groups[party[0].group].queue for party in changed}
         return all(
             self._keeps_enough(name, self._tree.preempt_min_runtime(queue))
             for name, queue in queues.items()
@@ -60,21 +64,21 @@ class Entitlement:
 
     def can_reclaim(self, group: str) -> bool:
         """Whether a group may reclaim anything: its queue stays within its fair share, and it within quota if it must."""
-        ledger = self._ledger
-        queue = ledger.groups[group].queue
-        starts = ledger.starts(group)
-        if not starts or ledger.used[queue] + amount(starts[0]) > self._shares[queue]:
+        accounts = self._accounts
+        queue = accounts.groups[group].queue
+        starts = accounts.starts(group)
+        if not starts or accounts.used[queue] + amount(starts[0]) > self._shares[queue]:
             return False
-        if ledger.groups[group].is_preemptible:
+        if accounts.groups[group].is_preemptible:
             return True
-        quotas = ((name, self._tree[name].quota) for name in ledger.path(group))
+        quotas = ((name, self._tree[name].quota) for name in accounts.path(group))
         more = amount(starts[0])
-        return all(quota is None or ledger.firm[name] + more <= quota for name, quota in quotas)
+        return all(quota is None or accounts.firm[name] + more <= quota for name, quota in quotas)
 
     def reclaimable(self, group: str, settled: Collection[str]) -> list[str]:
         """The groups of other queues that may have to give way, as far as that depends on them alone."""
-        mine = self._ledger.groups[group].queue
-        groups = self._ledger.groups
+        mine = self._accounts.groups[group].queue
+        groups = self._accounts.groups
         return [
             name
             for name in self._evictable(settled)
@@ -85,20 +89,20 @@ class Entitlement:
     def may_reclaim(
         self, group: str, workers: Workers, changed: Sequence[Workers], before: Mapping[str, int]
     ) -> bool:
-        """Whether units may go, or move, for pods of a group. `before` is what queues used then; the ledger shows what they would use."""
-        mine = self._ledger.groups[group].queue
+        """Whether parties may go, or move, for pods of a group. `before` is what queues used; the accounts show what they would."""
+        mine = self._accounts.groups[group].queue
         left, more = dict(before), amount(workers)
         partings: dict[tuple[str, str], None] = {}
-        for unit in changed:
-            name = unit[0].group
-            theirs = self._ledger.groups[name].queue
+        for party in changed:
+            name = party[0].group
+            theirs = self._accounts.groups[name].queue
             if not self._keeps_enough(name, self._reclaim_min_runtime(mine, theirs)):
                 return False
             taking, giving = self._tree.parting(mine, theirs)
             if not self._is_due(taking, giving, before[taking] + more, left[giving]):
                 return False
-            for queue in self._ledger.path(name):
-                left[queue] -= amount(unit)
+            for queue in self._accounts.path(name):
+                left[queue] -= amount(party)
             partings[taking, giving] = None
         return all(self._is_balanced(mine, taking, giving) for taking, giving in partings)
 
@@ -111,7 +115,7 @@ class Entitlement:
 
     def _is_balanced(self, leaf: str, taking: str, giving: str) -> bool:
         """Whether no queue between a leaf and the parting has become fuller than is fair."""
-        used = self._ledger.used
+        used = self._accounts.used
         for name in self._tree.path(leaf):
             if used[name] > self._shares[name]:
                 return name == taking and self._fullness(taking) < self._fullness(giving)
@@ -121,15 +125,18 @@ class Entitlement:
 
     def _fullness(self, queue: str) -> tuple[bool, Amount]:
         """How much of its share a queue uses. One that uses something without a share is fuller than any other."""
-        share, used = self._shares[queue], self._ledger.used[queue]
+        share, used = self._shares[queue], self._accounts.used[queue]
         return (True, used) if share <= 0 < used else (False, Fraction(used) / (share or 1))
 
     def _evictable(self, settled: Collection[str]) -> list[str]:
-        ledger = self._ledger
+        """Those that may go at all. Work that is in no leaf has no place in the order of queues, and is left alone."""
+        accounts = self._accounts
         return [
             name
             for name in settled
-            if ledger.groups[name].is_preemptible and ledger.running(name) and ledger.path(name)
+            if accounts.groups[name].is_preemptible
+            and accounts.running(name)
+            and self._tree.is_leaf(accounts.groups[name].queue)
         ]
 
     def _reclaim_min_runtime(self, mine: str, theirs: str) -> float:
@@ -141,10 +148,10 @@ class Entitlement:
 
     def _may_give(self, group: str, seconds: float) -> bool:
         """Whether a group has anything to give: it has run for long enough, or has members to spare."""
-        is_spare = self._ledger.strength(group) is Strength.BEYOND
+        is_spare = self._accounts.strength(group) is Strength.BEYOND
         return is_spare or not self._is_protected(group, seconds)
 
     def _keeps_enough(self, group: str, seconds: float) -> bool:
-        """As the ledger shows it now: whether a group has run for long enough, or keeps its quorum."""
-        is_enough = self._ledger.strength(group) is not Strength.BELOW
+        """As the accounts show it now: whether a group has run for long enough, or keeps its quorum."""
+        is_enough = self._accounts.strength(group) is not Strength.BELOW
         return is_enough or not self._is_protected(group, seconds)

@@ -1,9 +1,9 @@
 """Room for a group that does not fit: who would have to go, or to move, so that it starts.
 
-Victims are added unit by unit, in the order of `Order.victims`. For each pod of the group in turn, those on one node have to suffice: a pod
-needs a single node. Only where a limit is what keeps the group out, victims anywhere count. Then those that were taken away come back
-where they can, each as its queue's turn comes: before the group, if they are entitled to more. So nobody goes for a group that would not
-get the room, and who finds another place is moved.
+Victims are added party by party, in the order of `Order.victims`. For each pod of the group in turn, those on one node have to suffice: a
+pod needs a single node. Only where a limit is what keeps the group out, victims anywhere count. Then those that were taken away come
+back where they can, each as its queue's turn comes: before the group, if they are entitled to more. So nobody goes for a group that would
+not get the room, and who finds another place is moved.
 
 Whether a way is acceptable is decided by those who ask (`Judgement`).
 """
@@ -16,8 +16,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from drayman.quota.shares.accounts import Accounts, amount
 from drayman.quota.shares.groups import Strength, Worker, Workers, next_to_return, strength_of
-from drayman.quota.shares.ledger import Ledger, amount
 from drayman.quota.shares.order import Order
 
 
@@ -39,17 +39,17 @@ class Clearing(Struct, frozen=True):
 
 
 Judgement: TypeAlias = Callable[[Workers, Sequence[Workers], Sequence[Workers]], bool]
-"""Whether a way is acceptable: the pods that start, the units that would not be where they were, and those of them that have no place.
+"""Whether a way is acceptable: the pods that start, the parties that would not be where they were, and those of them that have no place.
 
-It is asked while the ledger shows the way as if it were carried out.
+It is asked while the accounts show the way as if it were carried out.
 """
 
 
 @dataclass(slots=True)
 class RoomMaker:
-    """Looks for ways to make room. Leaves the ledger as it found it."""
+    """Looks for ways to make room. Leaves the accounts as it found them."""
 
-    ledger: Ledger
+    accounts: Accounts
     order: Order
     most_moved: int | None = None
     """How many pods may be taken away at most, where all of them have to find another place."""
@@ -58,7 +58,7 @@ class RoomMaker:
         self, group: str, ahead: str | None, victims: Collection[str], judgement: Judgement
     ) -> Clearing | None:
         """Room for the next start of a group. `ahead` is the group with which its queue stands in line, if it is another."""
-        for workers in self.ledger.starts(group):
+        for workers in self.accounts.starts(group):
             search = _Search(self, group, ahead, tuple(victims), judgement)
             found = search.found_for(workers)
             if found is not None:
@@ -76,143 +76,159 @@ class _Search:
 
     def found_for(self, workers: Workers) -> Clearing | None:
         """Room for one pod, then for one more, and so on, each on top of what was taken for those before."""
-        units: tuple[Workers, ...] = ()
+        if not self._would_fit_alone(workers):
+            return None
+        parties: tuple[Workers, ...] = ()
         found: Clearing | None = None
         for number in range(1, len(workers) + 1):
-            way = self._extended(workers[:number], units)
+            way = self._extended(workers[:number], parties)
             if way is None:
                 return None
-            units, found = way
+            parties, found = way
         return found
 
+    def _would_fit_alone(self, workers: Workers) -> bool:
+        """Whether the pods would fit if all victims were gone. If not, there is no need to look at them one by one."""
+        accounts = self.maker.accounts
+        with accounts.trial():
+            for name in self.victims:
+                for each in accounts.running(name):
+                    accounts.lift(each.name)
+            return accounts.seat(self.group, workers)
+
     def _extended(
-        self, workers: Workers, units: tuple[Workers, ...]
+        self, workers: Workers, parties: tuple[Workers, ...]
     ) -> tuple[tuple[Workers, ...], Clearing] | None:
-        """The first way for these pods that takes these units away, and perhaps more."""
-        for more in self._additions(workers, units):
-            found = self._tried(workers, (*units, *more))
+        """The first way for these pods that takes these parties away, and perhaps more."""
+        for more in self._additions(workers, parties):
+            found = self._tried(workers, (*parties, *more))
             if found is not None:
-                return (*units, *more), found
+                return (*parties, *more), found
         return None
 
     def _additions(
-        self, workers: Workers, units: tuple[Workers, ...]
+        self, workers: Workers, parties: tuple[Workers, ...]
     ) -> Iterator[tuple[Workers, ...]]:
-        """Which further units to take away. Room that is free without taking any is given out when the cycle begins."""
-        if units:
+        """Which further parties to take away. Room that is free without taking any is given out when the cycle begins."""
+        if parties:
             yield ()
-        taken = [worker for unit in units for worker in unit]
+        taken = [worker for party in parties for worker in party]
         potential: list[Workers] = []
         by_priority = self.maker.most_moved is None
-        for unit in self.maker.order.victims(self.victims, taken, by_priority=by_priority):
-            potential.append(unit)
+        for party in self.maker.order.victims(self.victims, taken, by_priority=by_priority):
+            potential.append(party)
             is_limited = False
-            for here in self._by_node(unit, potential):
+            for here in self._by_node(party, potential):
                 yield here
                 whole = self._with_the_rest(here, potential)
                 if len(whole) > len(here):
                     yield whole
                 if len(here) > 1:
-                    yield (unit,)  # those before it may not be needed, and not find back
-                is_limited |= not self._is_allowed(workers, (*units, *here))
+                    yield (party,)  # those before it may not be needed, and not find back
+                is_limited |= not self._is_allowed(workers, (*parties, *here))
             if is_limited and len(potential) > 1:
                 yield tuple(potential)
 
     def _by_node(self, latest: Workers, potential: Sequence[Workers]) -> list[tuple[Workers, ...]]:
-        """The units on each node of the latest one, the fewest pods first."""
-        ledger = self.maker.ledger
+        """The parties on each node of the latest one, the fewest pods first."""
+        accounts = self.maker.accounts
         found = []
-        for node in dict.fromkeys(ledger.node_of(each.name) for each in latest):
-            here = (u for u in potential if any(ledger.node_of(w.name) == node for w in u))
+        for node in dict.fromkeys(accounts.node_of(each.name) for each in latest):
+            here = (u for u in potential if any(accounts.node_of(w.name) == node for w in u))
             found.append(tuple(here))
-        return sorted(found, key=lambda units: sum(map(len, units)))
+        return sorted(found, key=lambda parties: sum(map(len, parties)))
 
     def _with_the_rest(
-        self, units: Sequence[Workers], potential: Sequence[Workers]
+        self, parties: Sequence[Workers], potential: Sequence[Workers]
     ) -> tuple[Workers, ...]:
-        """The same units, with all others of groups that could not do without them."""
-        ledger = self.maker.ledger
-        gone = {worker.name for unit in units for worker in unit}
+        """The same parties, with all others of groups that could not do without them."""
+        accounts = self.maker.accounts
+        gone = {worker.name for party in parties for worker in party}
         broken: set[str] = set()
-        for name in {unit[0].group for unit in units}:
-            left = [each for each in ledger.running(name) if each.name not in gone]
-            if left and strength_of(ledger.groups[name], left) is Strength.BELOW:
+        for name in {party[0].group for party in parties}:
+            left = [each for each in accounts.running(name) if each.name not in gone]
+            if left and strength_of(accounts.groups[name], left) is Strength.BELOW:
                 broken.add(name)
-        chosen = {id(unit) for unit in units}
+        chosen = {id(party) for party in parties}
         return tuple(u for u in potential if id(u) in chosen or u[0].group in broken)
 
-    def _is_allowed(self, workers: Workers, units: tuple[Workers, ...]) -> bool:
-        """Whether limits and quotas leave room for the pods once units are gone, wherever they are."""
-        ledger = self.maker.ledger
-        with ledger.trial():
-            for unit in units:
-                for each in unit:
-                    ledger.lift(each.name)
-            return ledger.allows(self.group, workers)
+    def _is_allowed(self, workers: Workers, parties: tuple[Workers, ...]) -> bool:
+        """Whether limits and quotas leave room for the pods once parties are gone, wherever they are."""
+        accounts = self.maker.accounts
+        with accounts.trial():
+            for party in parties:
+                for each in party:
+                    accounts.lift(each.name)
+            return accounts.allows(self.group, workers)
 
-    def _tried(self, workers: Workers, units: tuple[Workers, ...]) -> Clearing | None:
-        """What comes of it if units are taken away."""
-        ledger, most = self.maker.ledger, self.maker.most_moved
-        if most is not None and sum(map(len, units)) > most:
+    def _tried(self, workers: Workers, parties: tuple[Workers, ...]) -> Clearing | None:
+        """What comes of it if parties are taken away."""
+        accounts, most = self.maker.accounts, self.maker.most_moved
+        if most is not None and sum(map(len, parties)) > most:
             return None
-        before = {each.name: ledger.node_of(each.name) for unit in units for each in unit}
-        weak = {unit[0].group for unit in units if ledger.strength(unit[0].group) is Strength.BELOW}
-        with ledger.trial():
+        before = {each.name: accounts.node_of(each.name) for party in parties for each in party}
+        weak = {
+            party[0].group
+            for party in parties
+            if accounts.strength(party[0].group) is Strength.BELOW
+        }
+        with accounts.trial():
             for name in before:
-                ledger.lift(name)
-            if not self._seated(workers, units) or self._is_any_broken(units, weak):
+                accounts.lift(name)
+            if not self._seated(workers, parties) or self._is_any_broken(parties, weak):
                 return None
             changed = [
-                _those(unit, lambda w: ledger.node_of(w.name) != before[w.name]) for unit in units
+                _those(party, lambda w: accounts.node_of(w.name) != before[w.name])
+                for party in parties
             ]
-            lost = [_those(unit, lambda w: ledger.node_of(w.name) is None) for unit in units]
+            lost = [_those(party, lambda w: accounts.node_of(w.name) is None) for party in parties]
             if not self.judgement(workers, list(filter(None, changed)), list(filter(None, lost))):
                 return None
             moved = {
                 each.name: node
-                for unit in changed
-                for each in unit
-                if (node := ledger.node_of(each.name)) is not None
+                for party in changed
+                for each in party
+                if (node := accounts.node_of(each.name)) is not None
             }
-            seats = {each.name: ledger.node_of(each.name) or "" for each in workers}
-            return Clearing(self.group, seats, tuple(w for unit in lost for w in unit), moved)
+            seats = {each.name: accounts.node_of(each.name) or "" for each in workers}
+            return Clearing(self.group, seats, tuple(w for party in lost for w in party), moved)
 
-    def _is_any_broken(self, units: Sequence[Workers], weak: Collection[str]) -> bool:
+    def _is_any_broken(self, parties: Sequence[Workers], weak: Collection[str]) -> bool:
         """Whether a group that had enough members would be left with too few, and not with none."""
-        ledger = self.maker.ledger
-        groups = {unit[0].group for unit in units}
+        accounts = self.maker.accounts
+        groups = {party[0].group for party in parties}
         return any(
-            ledger.running(name) and ledger.strength(name) is Strength.BELOW
+            accounts.running(name) and accounts.strength(name) is Strength.BELOW
             for name in groups.difference(weak)
         )
 
-    def _seated(self, workers: Workers, units: tuple[Workers, ...]) -> bool:
+    def _seated(self, workers: Workers, parties: tuple[Workers, ...]) -> bool:
         """Give out what is free now, to the group and to those that were taken away. Returns whether the group gets its part."""
-        ledger = self.maker.ledger
+        accounts = self.maker.accounts
         gone: dict[str, list[Worker]] = {}
-        for unit in units:
-            for each in unit:
+        for party in parties:
+            for each in party:
                 gone.setdefault(each.group, []).append(each)
 
         def returning(name: str) -> Workers:
-            return next_to_return(ledger.groups[name], ledger.running(name), gone[name])
+            return next_to_return(accounts.groups[name], accounts.running(name), gone[name])
 
         def request(name: str) -> int:
             if name != self.group:
                 return amount(returning(name))
-            return amount(workers) if self.ahead is None else ledger.request(self.ahead)
+            return amount(workers) if self.ahead is None else accounts.request(self.ahead)
 
         open_ = {*gone, self.group}
         while open_:
             name = self.maker.order.next(open_, request, is_supposed=True)
             open_.discard(name)
             if name == self.group:
-                if not ledger.seat(name, workers):
+                if not accounts.seat(name, workers):
                     return False
             elif back := returning(name):
-                ledger.seat(name, back)
+                accounts.seat(name, back)
         return True
 
 
-def _those(unit: Workers, chosen: Callable[[Worker], bool]) -> Workers:
-    return tuple(filter(chosen, unit))
+def _those(party: Workers, chosen: Callable[[Worker], bool]) -> Workers:
+    return tuple(filter(chosen, party))

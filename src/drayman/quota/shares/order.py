@@ -14,8 +14,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from fractions import Fraction
 from typing import Final, TypeAlias
 
+from drayman.quota.shares.accounts import Accounts, amount
 from drayman.quota.shares.groups import Strength, Worker, Workers, next_to_go, strength_of
-from drayman.quota.shares.ledger import Ledger, amount
 from drayman.quota.shares.queues import Amount, Queue
 
 Request: TypeAlias = Callable[[str], int]
@@ -29,16 +29,16 @@ _BEYOND_ALL: Final = 10**12
 class Order:
     """The order of queues and groups in one cycle, in which shares do not change."""
 
-    def __init__(self, ledger: Ledger, shares: Mapping[str, Amount]) -> None:
-        self._ledger = ledger
-        self._tree = ledger.tree
-        self._shares = {each.name: self._attainable(each, shares) for each in ledger.tree}
+    def __init__(self, accounts: Accounts, shares: Mapping[str, Amount]) -> None:
+        self._accounts = accounts
+        self._tree = accounts.tree
+        self._shares = {each.name: self._attainable(each, shares) for each in accounts.tree}
 
     def next(self, groups: Collection[str], request: Request, *, is_supposed: bool = False) -> str:
         """The group whose turn it is. `is_supposed`: groups were taken away and come back, and equals that have less come first."""
 
         def key(queue: Queue, group: str) -> _QueueKey:
-            used, more = self._ledger.used[queue.name], request(group)
+            used, more = self._accounts.used[queue.name], request(group)
             with_it = self._fullness(queue, used + more)
             without = self._fullness(queue, used) if is_supposed else 0
             return (
@@ -57,25 +57,25 @@ class Order:
 
     def rank(self, group: str) -> tuple[int, Strength, float, str]:
         """The place of a group in its queue."""
-        stated = self._ledger.groups[group]
-        return (-stated.priority, self._ledger.strength(group), stated.created, group)
+        stated = self._accounts.groups[group]
+        return (-stated.priority, self._accounts.strength(group), stated.created, group)
 
     def victims(
         self, groups: Collection[str], taken: Collection[Worker], *, by_priority: bool = True
     ) -> Iterator[Workers]:
-        """Who gives way, unit by unit, until nobody is left. `taken` are those that have given way already.
+        """Who gives way, party by party, until nobody is left. `taken` are those that have given way already.
 
         Where nobody loses anything, priority does not count.
         """
-        ledger = self._ledger
+        accounts = self._accounts
         gone = {each.name for each in taken}
-        left = {name: [w for w in ledger.running(name) if w.name not in gone] for name in groups}
-        used = dict(ledger.used)
+        left = {name: [w for w in accounts.running(name) if w.name not in gone] for name in groups}
+        used = dict(accounts.used)
         for each in taken:
-            _subtract(used, ledger.path(each.group), each.amount)
+            _subtract(used, accounts.path(each.group), each.amount)
 
         def rank(group: str) -> tuple[int, Strength, float, str]:
-            stated = ledger.groups[group]
+            stated = accounts.groups[group]
             strength = strength_of(stated, left[group])
             priority = stated.priority if by_priority else 0
             return (priority, Strength(2 - strength), -stated.created, group)
@@ -95,10 +95,10 @@ class Order:
             firsts = self._by_leaf([name for name, members in left.items() if members], rank)
             group = self._descend("", firsts, key)
             assert group is not None  # every group is in a leaf of the tree
-            unit = next_to_go(ledger.groups[group], left[group])
-            left[group] = [each for each in left[group] if each not in unit]
-            _subtract(used, ledger.path(group), amount(unit))
-            yield unit
+            party = next_to_go(accounts.groups[group], left[group])
+            left[group] = [each for each in left[group] if each not in party]
+            _subtract(used, accounts.path(group), amount(party))
+            yield party
 
     def _by_leaf(
         self, groups: Collection[str], rank: Callable[[str], tuple[int, Strength, float, str]]
@@ -106,7 +106,7 @@ class Order:
         """The first group of each leaf."""
         firsts: dict[str, str] = {}
         for name in groups:
-            queue = self._ledger.groups[name].queue
+            queue = self._accounts.groups[name].queue
             if queue not in firsts or rank(name) < rank(firsts[queue]):
                 firsts[queue] = name
         return firsts
@@ -138,7 +138,7 @@ class Order:
 
     def _attainable(self, queue: Queue, shares: Mapping[str, Amount]) -> Amount:
         """What a queue can have without taking it from anybody: its fair share or its quota, whichever is more, up to its limit."""
-        quota = self._ledger.floor.capacity() if queue.quota is None else queue.quota
+        quota = self._accounts.floor.capacity() if queue.quota is None else queue.quota
         most = max(shares[queue.name], quota)
         return most if queue.limit is None else min(most, queue.limit)
 

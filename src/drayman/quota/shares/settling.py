@@ -14,11 +14,11 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
+from drayman.quota.shares.accounts import Accounts
 from drayman.quota.shares.cycle import Action, Actions, Memory, cycle
-from drayman.quota.shares.ledger import Ledger
 
-Opening: TypeAlias = Callable[[Mapping[str, str]], Ledger]
-"""A ledger of the cluster in which pods run on these nodes."""
+Opening: TypeAlias = Callable[[Mapping[str, str]], Accounts]
+"""The accounts of the cluster in which pods run on these nodes."""
 _Likeness: TypeAlias = frozenset[tuple[tuple[str, str, str], int]]
 
 
@@ -50,22 +50,22 @@ class _Settling:
 
     def run(self) -> Settled:
         while True:
-            ledger = self.opening(self.running)
-            self._bar_what_came_to_nothing(ledger)
-            actions = cycle(ledger, self.memory, self.now)
+            accounts = self.opening(self.running)
+            self._bar_what_came_to_nothing(accounts)
+            actions = cycle(accounts, self.memory, self.now)
             self.done.append(actions)
             if actions.is_at_rest:
                 return Settled(self.running, self.evictions, tuple(self.done))
             self.memory = actions.memory
             gone = {each.worker for each in actions.evicted}
             for each in actions.evicted:
-                group = ledger.worker(each.worker).group
+                group = accounts.worker(each.worker).group
                 self.evictions.setdefault(group, Counter())[each.action] += 1
             everybody = {**self.running, **actions.bound}
             self.running = {name: node for name, node in everybody.items() if name not in gone}
 
-    def _bar_what_came_to_nothing(self, ledger: Ledger) -> None:
-        likeness = _likeness(ledger, self.running)
+    def _bar_what_came_to_nothing(self, accounts: Accounts) -> None:
+        likeness = _likeness(accounts, self.running)
         before = self.seen.get(likeness)
         self.seen[likeness] = len(self.done)
         if before is None:
@@ -75,10 +75,10 @@ class _Settling:
         self.memory = replace(self.memory, barred=self.memory.barred | (barred - {""}))
 
 
-def _likeness(ledger: Ledger, running: Mapping[str, str]) -> _Likeness:
+def _likeness(accounts: Accounts, running: Mapping[str, str]) -> _Likeness:
     """Equal for states in which as many pods of each kind are on each node, whichever they are."""
     counts: Counter[tuple[str, str, str]] = Counter()
     for name, node in running.items():
-        worker = ledger.worker(name)
+        worker = accounts.worker(name)
         counts[worker.group, worker.part, node] += worker.amount
     return frozenset(counts.items())

@@ -11,7 +11,16 @@ from typing import Final
 
 from drayman.api.labels import LabelMatcher
 from drayman.api.struct import Json
-from drayman.placement.gangs.dialects.kueue import FAST_ADMISSION, NAME, ROLE, TOTAL
+from drayman.placement.gangs.dialects.kueue import (
+    FAST_ADMISSION,
+    NAME,
+    PREFERRED,
+    REQUIRED,
+    ROLE,
+    SLICE_LEVEL,
+    TOTAL,
+    UNCONSTRAINED,
+)
 from drayman.workloads.queued.kinds import (
     BY_KIND,
     DEPLOYMENTS,
@@ -29,6 +38,8 @@ from drayman.workloads.queued.names import (
     PRIORITY_CLASS,
     QUEUE,
     SERVING,
+    TOPOLOGY_GATE,
+    annotations_of,
     labels_of,
     queue_of,
     workload_name,
@@ -36,6 +47,8 @@ from drayman.workloads.queued.names import (
 from drayman.workloads.queued.places import Object, number, read
 from drayman.workloads.queued.pods import role_hash
 
+_TOPOLOGY: Final = frozenset({REQUIRED, PREFERRED, UNCONSTRAINED, SLICE_LEVEL})
+"""Annotations of pods that get their place in a topology from their queue."""
 _EVERYWHERE: Final = LabelMatcher(())
 _SETS: Final = {("apps", "Deployment"): DEPLOYMENTS, ("apps", "StatefulSet"): STATEFUL_SETS}
 
@@ -113,9 +126,12 @@ def hold_pod(obj: Object) -> None:
     finalizers = metadata.get("finalizers") or []
     if FINALIZER not in finalizers:
         metadata["finalizers"] = [*finalizers, FINALIZER]
+    wanted = [GATE, TOPOLOGY_GATE] if _TOPOLOGY & annotations_of(obj).keys() else [GATE]
     gates = spec.get("schedulingGates") or []
-    if not any(gate.get("name") == GATE for gate in gates):
-        spec["schedulingGates"] = [*gates, {"name": GATE}]
+    known = {gate.get("name") for gate in gates}
+    added = [{"name": name} for name in wanted if name not in known]
+    if added:
+        spec["schedulingGates"] = [*gates, *added]
     if labels_of(obj).get(NAME):
         annotations = metadata.get("annotations") or {}
         metadata["annotations"] = {**annotations, ROLE: role_hash(spec)}

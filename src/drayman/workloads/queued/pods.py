@@ -6,6 +6,7 @@ A pod is held by a scheduling gate. It cannot be suspended again once it runs, s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 
@@ -182,6 +183,9 @@ def release(body: Object, added: Additions) -> list[Operation]:
     """The changes that let a pod start, as a JSON patch. Raises StartError."""
     spec = body.get("spec") or {}
     held = {**spec, "schedulingGates": bare_spec(spec).get("schedulingGates") or []}
+    # A pod gets no gates later: one without the gate for its place in a topology goes where its flavor lets it.
+    known = {each.get("name") for each in held["schedulingGates"]}
+    added = replace(added, gates=tuple(gate for gate in added.gates if gate in known))
     started = with_additions({"metadata": body["metadata"], "spec": held}, added)
     changes: list[Operation] = [
         {

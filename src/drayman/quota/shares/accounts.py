@@ -1,6 +1,6 @@
 """Who runs where, and what that comes to in each queue.
 
-What the ledger says about room is what the floor says: the ledger counts, the floor places. Both change together, and a trial undoes both.
+The accounts count, the floor places. Both change together, and a trial undoes both.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Floor(Protocol):
         """Undoes on leaving whatever was done within it."""
 
 
-class Ledger:
+class Accounts:
     """What runs at one moment of a cycle."""
 
     def __init__(
@@ -85,7 +85,7 @@ class Ledger:
         for members in self._running.values():
             for name in members:
                 node = self.floor.node_of(name)
-                assert node is not None  # the ledger and the floor change together
+                assert node is not None  # both change together
                 found[name] = node
         return found
 

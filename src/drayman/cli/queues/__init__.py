@@ -1,0 +1,1 @@
+"""`drayman queues` and `drayman queue`."""

@@ -1,0 +1,104 @@
+"""What is said about workloads in queues, and that each remedy does what it promises."""
+
+from __future__ import annotations
+
+import pytest
+
+from drayman.explain.answer import Explanation
+from drayman.explain.queues.explaining import explain_queued
+from drayman.explain.queues.standing import Line
+from drayman.placement.world import World
+from drayman.reasons.reason import Reason
+from explain.applying import apply
+from explain.hall import Hall
+from explain.queues.cases import CASES, Case, one_queue
+
+KEY = "default/w"
+
+
+def explained(world: World) -> Explanation:
+    (workload,) = (each for each in world.objects.queued_workloads if each.metadata.name == "w")
+    return explain_queued(world, workload)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(" ", "-"))
+def test_the_case_is_told(case: Case) -> None:
+    """Reason, sentence, position and remedies are those of the case."""
+    found = explained(case.hall().world())
+    assert (found.headline.reason, case.says in found.headline.sentence) == (case.reason, True), (
+        str(found.headline)
+    )
+    assert [
+        words
+        for words, remedy in zip(case.remedies, found.remedies, strict=True)
+        if not remedy.sentence.startswith(words)
+    ] == [], found.remedies
+    assert found.queue is not None
+    assert found.queue.position == case.position
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.remedies], ids=lambda case: case.name.replace(" ", "-")
+)
+def test_each_remedy_helps(case: Case) -> None:
+    """Once it is carried out on the objects, an engine that is told of them from the beginning gives the workload its quota."""
+    world = case.hall().world()
+    for remedy in explained(world).remedies:
+        after = world.with_objects(apply(world.objects, remedy))
+        assert KEY in Line(after).settled.given, remedy.sentence
+
+
+def test_a_remedy_that_helps_only_others_is_not_named() -> None:
+    """If the end of a workload serves those that are ahead, it is not named."""
+    hall = one_queue().workload("holder", "q", 4, has="f")
+    hall.workload("ahead", "q", 4, priority=1).workload("w", "q", 1)
+    found = explained(hall.world())
+    assert found.headline.reason is Reason.QUOTA_IN_USE
+    assert all("holder" not in remedy.sentence for remedy in found.remedies)
+    hall.objects["queued_workloads"].pop(1)
+    assert "holder" in explained(hall.world()).remedies[0].sentence
+
+
+def test_who_is_ahead_and_who_holds_is_named() -> None:
+    """The answer has those ahead in their order, and those who hold what is lacking, the largest first."""
+    hall = one_queue().workload("s", "q", 1, has="f").workload("l", "q", 3, has="f")
+    hall.workload("late", "q", 2).workload("vip", "q", 2, priority=9).workload("w", "q", 2)
+    place = explained(hall.world()).queue
+    assert place is not None
+    assert place.ahead == ("default/vip", "default/late")
+    assert (place.position, place.waiting) == (3, 3)
+    assert [each.workload for each in place.holders] == ["default/l", "default/s"]
+    assert [
+        (each.flavor, str(each.wanted), str(each.free), str(each.most)) for each in place.needs
+    ] == [("f", "2", "0", "4")]
+
+
+def test_what_it_would_get_is_named() -> None:
+    """For a workload that fits, with the flavor that admission would choose."""
+    hall = Hall().flavor("f").flavor("g").queue("q", f=1, g=4).workload("w", "q", 2)
+    place = explained(hall.world()).queue
+    assert place is not None
+    assert [(each.flavor, str(each.amount)) for each in place.charges] == [("g", "2")]
+
+
+def test_asking_changes_nothing() -> None:
+    """After all trials, every workload stands as before."""
+    hall = (
+        one_queue()
+        .workload("x", "q", 2, has="f", runs="2h")
+        .workload("y", "q", 2, has="f", runs="3h")
+    )
+    hall.workload("w", "q", 3).workload("v", "q", 3).workload("u", "q", 1)
+    world = hall.world()
+    first, again = explained(world), explained(world)
+    assert first == again
+    assert first.estimate is not None
+    assert first.estimate.start
+
+
+def test_a_workload_that_makes_no_sense_says_so() -> None:
+    """The field that is wrong is named, and other workloads are not disturbed."""
+    hall = one_queue().workload("other", "q", 1).workload("w", "q", 1, podSets="many")
+    found = explained(hall.world())
+    assert "cannot be understood" in found.headline.sentence
+    assert "podSets" in found.headline.sentence
