@@ -18,6 +18,7 @@ from drayman.explain.hidden import hides_use
 from drayman.explain.queues.wording import ahead_of
 from drayman.questions.plan import PlanAnswer
 from drayman.questions.queues.planned import PlannedQueued
+from drayman.reasons.reason import Reason
 from drayman.reasons.wording import and_list, counted
 from drayman.simulate.plan_report import (
     PlannedCost,
@@ -86,7 +87,10 @@ def _quota(found: PlannedQueued) -> Iterator[RenderableType]:
     yield prose((plain(name), "bold"), more, indent=INDENT)
     if found.headline.reason.kind is None:
         charged = and_list(charges(place.charges), most=8)
-        text = f"would be admitted by ClusterQueue {place.cluster_queue}, charged {charged or 'nothing'}"
+        verb = "is" if found.headline.reason is Reason.RUNS else "would be"
+        text = (
+            f"{verb} admitted by ClusterQueue {place.cluster_queue}, charged {charged or 'nothing'}"
+        )
         yield prose(("Admitted", "bold green"), f": it {plain(text)}.", indent=2 * INDENT)
         return
     yield Padding(headline(found.headline), (0, 0, 0, 2 * INDENT))

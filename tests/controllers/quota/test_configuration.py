@@ -124,6 +124,10 @@ REFUSED = {
         "resources.deviceClassMappings[1].deviceClassNames[0]",
     ),
     "a value of the wrong type": ({"manageJobsWithoutQueueName": 3}, "manageJobsWithoutQueueName"),
+    "what nobody here does": (
+        {"objectRetentionPolicies": {"workloads": {"afterDeactivatedByKueue": "1h"}}},
+        "objectRetentionPolicies.workloads.afterDeactivatedByKueue",
+    ),
     "a weight below nothing": (
         {"admissionFairSharing": {"usageHalfLifeTime": "1h", "resourceWeights": {"cpu": -1}}},
         "admissionFairSharing.resourceWeights[cpu]",

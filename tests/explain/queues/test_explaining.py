@@ -110,3 +110,17 @@ def test_a_workload_that_makes_no_sense_says_so() -> None:
     found = explained(hall.world())
     assert "cannot be understood" in found.headline.sentence
     assert "podSets" in found.headline.sentence
+
+
+def test_without_a_configuration_prices_are_as_workloads_say() -> None:
+    """The mappings of the control loop may not be known; what a workload asked for when it was tried is in its status."""
+    requests = [{"name": "main", "resources": {"cpu": "3"}}]
+    hall = one_queue().workload("w", "q", 1, status={"resourceRequests": requests})
+    template = hall.objects["queued_workloads"][0]["spec"]["podSets"][0]["template"]
+    template["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "none"}]
+    template["spec"]["containers"][0]["resources"] = {}
+    place = explained(hall.world()).queue
+    assert place is not None
+    assert [(each.resource, str(each.amount)) for each in place.charges] == [("cpu", "3")]
+    hall.configuration = {"resources": {}}
+    assert explained(hall.world()).headline.reason is Reason.NO_PRICE

@@ -17,6 +17,7 @@ from drayman.api.errors import ApiError
 from drayman.api.kueue import ClusterQueue, Cohort, LocalQueue, ResourceFlavor
 from drayman.api.kueue_workload import Workload
 from drayman.api.limit_ranges import LimitRange
+from drayman.api.times import parse_duration
 from drayman.cluster.breaks import Breaks
 from drayman.cluster.informer import Notice
 from drayman.cluster.resources import Resource, StructCodec, typed
@@ -118,7 +119,7 @@ class Admitting:
 
     def configure(self, configuration: QueueConfiguration) -> None:
         """Decide by other settings from now on. Whoever holds quota keeps it."""
-        self.devices.set_mappings(configuration.mappings)
+        self.devices.set_mappings(configuration.mappings, configuration.gates)
         self._is_new = True
         self._event.set()
 
@@ -206,7 +207,14 @@ class Admitting:
         self._is_new = True
         self._event.set()
         while True:
-            await self._event.wait()
+            sharing = self._shared.configuration.quota.admission_fair_sharing
+            wait = None if sharing is None else parse_duration(sharing.usage_sampling_interval)
+            try:
+                async with asyncio.timeout(wait):
+                    await self._event.wait()
+            except TimeoutError:
+                # What queues used in the past is sampled, also if nothing else happens.
+                self._touched.update(self._caches[LocalQueue].names())
             self._event.clear()
             await self._round()
 

@@ -28,6 +28,7 @@ from drayman.api.validation.field_errors import (
 )
 from drayman.quota.charging.mapping_rules import MappingsError, read_mappings
 from drayman.quota.charging.mappings import DeviceClassMappings
+from drayman.quota.charging.rules import Gates
 from drayman.quota.settings import (
     EVICTION,
     FINAL_SHARE,
@@ -91,10 +92,10 @@ class QueueConfiguration(Struct, frozen=True):
     copied_labels: tuple[str, ...] = ()
     quota: QuotaSettings = QuotaSettings()
     mappings: DeviceClassMappings = DeviceClassMappings()
-    gates: Mapping[str, bool] = field(default_factory=dict)
+    gates: Gates = Gates()
+    """Which forms of device quota are on: all, unless they are switched off."""
     keep_finished_s: float | None = None
     """How long Workloads are kept that have ended; None: for ever."""
-    keep_deactivated_s: float | None = None
 
     @property
     def start_timeout_s(self) -> float:
@@ -138,7 +139,7 @@ def configuration_of(value: Json, name: str = "configuration") -> QueueConfigura
     try:
         given = codec.convert(_File, value)
         settings = settings_of(value)
-        mappings = read_mappings(value)
+        mappings = read_mappings(value, _device_gates(given.feature_gates))
     except DecodeError as error:
         raise ConfigurationFileError(f"{name}: {error}") from error
     except MappingsError as error:
@@ -160,9 +161,19 @@ def configuration_of(value: Json, name: str = "configuration") -> QueueConfigura
         copied_labels=given.integrations.label_keys_to_copy,
         quota=settings,
         mappings=mappings,
-        gates=given.feature_gates,
+        gates=_device_gates(given.feature_gates),
         keep_finished_s=_seconds(retention.after_finished),
-        keep_deactivated_s=_seconds(retention.after_deactivated_by_kueue),
+    )
+
+
+def _device_gates(given: Mapping[str, bool]) -> Gates:
+    """Kueue's feature gates about devices. Unlike there, what is not mentioned is on."""
+    return Gates(
+        devices=given.get("KueueDRAIntegration", True),
+        extended=given.get("KueueDRAIntegrationExtendedResource", True),
+        counters=given.get("KueueDRAIntegrationPartitionableDevices", True),
+        capacity=given.get("KueueDRAIntegrationConsumableCapacity", True),
+        refuses_when_off=given.get("KueueDRARejectWorkloadsWhenDRADisabled", True),
     )
 
 
@@ -189,11 +200,11 @@ def _file_errors(given: _File) -> Iterator[FieldError]:
         if name in chosen[:number]:
             yield duplicate(f"integrations.frameworks[{number}]", name)
     retention = (given.object_retention_policies or _ObjectRetention()).workloads
-    for field_name, text in (
-        ("afterFinished", retention.after_finished),
-        ("afterDeactivatedByKueue", retention.after_deactivated_by_kueue),
-    ):
-        yield from _duration_errors(f"objectRetentionPolicies.workloads.{field_name}", text)
+    path = "objectRetentionPolicies.workloads"
+    yield from _duration_errors(f"{path}.afterFinished", retention.after_finished)
+    if retention.after_deactivated_by_kueue is not None:
+        # In Kueue it deletes the owners as well, which somebody else made.
+        yield forbidden(f"{path}.afterDeactivatedByKueue", "is not supported")
 
 
 def _flag_errors(value: Json) -> Iterator[FieldError]:

@@ -20,6 +20,7 @@ from drayman.controllers.quota.view import DELETED, ClusterView
 from drayman.quota.charging.mappings import DeviceClassMappings
 from drayman.quota.charging.outcome import Dependencies, Refused
 from drayman.quota.charging.pricing import DevicePricing
+from drayman.quota.charging.rules import Gates
 from drayman.quota.charging.waking import Changed, Waiting
 from drayman.quota.demands import Charged, PodSetRequest
 
@@ -34,6 +35,7 @@ class Devices:
         self._waiting = Waiting()
         self._pricing: DevicePricing | None = None
         self._mappings = DeviceClassMappings()
+        self._gates = Gates()
         view.listen(self._changed)
 
     def price_workload(
@@ -52,17 +54,17 @@ class Devices:
     def forget(self, key: str) -> None:
         self._waiting.forget(key)
 
-    def set_mappings(self, mappings: DeviceClassMappings) -> None:
+    def set_mappings(self, mappings: DeviceClassMappings, gates: Gates) -> None:
         """Charge devices under other names from now on."""
         changed = Changed.of_mappings(self._mappings, mappings)
-        self._mappings = mappings
+        self._mappings, self._gates = mappings, gates
         if self._pricing is not None:
-            self._pricing.mappings = mappings
+            self._pricing.mappings, self._pricing.gates = mappings, gates
         self._notify(changed)
 
     def _prices(self) -> DevicePricing:
         if self._pricing is None:
-            self._pricing = DevicePricing(self._view.state, self._mappings)
+            self._pricing = DevicePricing(self._view.state, self._mappings, gates=self._gates)
         return self._pricing
 
     def _changed(self, type_: type, notice: Notice[Any]) -> None:

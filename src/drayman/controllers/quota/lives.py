@@ -57,7 +57,7 @@ class Lives:
                 await self._shared.book.let_go(known)
             return
         if life.is_finished(known.status):
-            await self._retain(known, self._shared.configuration.keep_finished_s, "Finished")
+            await self._retain(known, self._shared.configuration.keep_finished_s)
             return
         status = self._next(known)
         if status != known.status:
@@ -239,10 +239,10 @@ class Lives:
         self._admitting.look_at([known.key])
         return True
 
-    async def _retain(self, known: Known, seconds: float | None, condition: str) -> None:
-        """Delete a Workload that has been kept for long enough."""
+    async def _retain(self, known: Known, seconds: float | None) -> None:
+        """Delete a Workload that has ended and has been kept for long enough."""
         await self._shared.book.let_go(known)
-        found = known.status.condition(condition)
+        found = known.status.condition("Finished")
         if seconds is None or found is None or found.last_transition_time is None:
             return
         left = seconds_of(found.last_transition_time) + seconds - self._now
