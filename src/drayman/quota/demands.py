@@ -11,7 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from drayman.api.core import NodeSelector, Toleration
+from drayman.api.core import NodeSelector, Pod, Toleration
 from drayman.api.kueue import PodTemplate
 from drayman.api.kueue_workload import TopologyRequest
 from drayman.quota.amounts import Amounts
@@ -35,6 +35,8 @@ class PodSetDemand(Struct, frozen=True):
     """What node affinity requires."""
     tolerations: tuple[Toleration, ...]
     topology: TopologyRequest | None
+    sample: Pod | None = None
+    """One of the pods, if they may ask for devices."""
 
 
 # The price of devices.
@@ -48,6 +50,16 @@ class PodSetRequest(Struct, frozen=True):
     template: PodTemplate
     min_count: int | None = None
     """With how few pods the workload can start: there need be devices for no more than these."""
+
+    @property
+    def may_ask_for_devices(self) -> bool:
+        """Whether pods have claims, or a container asks for a resource that devices may stand behind."""
+        spec = self.template.spec
+        return bool(spec.resource_claims) or any(
+            "/" in name
+            for container in (*spec.init_containers, *spec.containers)
+            for name in {**container.resources.requests, **container.resources.limits}
+        )
 
 
 class Charged(Struct, frozen=True):
@@ -119,6 +131,8 @@ class TopologyDemand(Struct, frozen=True):
     tolerations: tuple[Toleration, ...]
     """Those of the pod and those of the flavor."""
     request: TopologyRequest
+    sample: Pod | None = None
+    """One of the pods, if they may ask for devices: what nodes hold of them then depends on those, too."""
 
 
 class TopologyPlacer(Protocol):

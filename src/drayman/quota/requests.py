@@ -18,6 +18,7 @@ from drayman.api.core import Container, Pod, PodSpec
 from drayman.api.kueue import pod_template_of
 from drayman.api.kueue_workload import PodSet, ReclaimablePods
 from drayman.api.limit_ranges import LimitRange
+from drayman.api.meta import ObjectMeta
 from drayman.api.quantity import Quantity
 from drayman.placement.fit.requests import CPU, in_units, requests_of
 from drayman.quota.amounts import Amounts, plus, saturated
@@ -55,7 +56,7 @@ def demands_of(
             return found
         prices = found
     return tuple(
-        _demand(pod_set, each, limit_ranges, settings, prices.get(each.name, _FREE))
+        _demand(namespace, pod_set, each, limit_ranges, settings, prices.get(each.name, _FREE))
         for pod_set, each in zip(pod_sets, asked, strict=True)
     )
 
@@ -71,7 +72,19 @@ def _asked(pod_set: PodSet, done: int) -> PodSetRequest:
     )
 
 
+def _sample(namespace: str, pods: PodSetRequest) -> Pod | None:
+    """One of the pods, if they may ask for devices."""
+    if not pods.may_ask_for_devices:
+        return None
+    name, template = f"sample-of-{pods.name}", pods.template
+    metadata = ObjectMeta(
+        name=name, namespace=namespace, uid=f"<{name}>", labels=template.metadata.labels
+    )
+    return Pod(metadata=metadata, spec=template.spec)
+
+
 def _demand(
+    namespace: str,
     pod_set: PodSet,
     pods: PodSetRequest,
     limit_ranges: Sequence[LimitRange],
@@ -94,6 +107,7 @@ def _demand(
         affinity=affinity.required_during_scheduling_ignored_during_execution if affinity else None,
         tolerations=spec.tolerations,
         topology=pod_set.topology_request,
+        sample=_sample(namespace, pods),
     )
 
 

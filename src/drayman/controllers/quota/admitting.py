@@ -32,6 +32,7 @@ from drayman.controllers.quota.view import DELETED, ClusterView
 from drayman.quota.decisions import Decision, Refused, Reserved
 from drayman.quota.fitting.fitter import Unfit
 from drayman.quota.state import QuotaState
+from drayman.quota.topology.devices import DeviceCounter
 from drayman.workloads.queued import life
 
 _log: Final = logging.getLogger(__name__)
@@ -246,6 +247,7 @@ class Admitting:
         """Decisions, of which those are refused that have quota and no room; and what to write down about the room of the others."""
         kept: list[Decision] = []
         texts: dict[str, str] = {}
+        took_room = False
         for decision in decisions:
             found: str | Unfit | None = None
             namespace, _, name = decision.key.partition("/")
@@ -256,12 +258,18 @@ class Admitting:
                     found = self.rooms.admit(known, decision.admission)
                 await self._breaks.between()
             if isinstance(found, Unfit) and known is not None:
+                if took_room and self._has_topologies:
+                    # Others of this cycle were given the same devices. There may be places elsewhere.
+                    self.state.remove_workload(decision.key)
+                    self._changed[known.key] = None
+                    continue
                 self._unfit[known.key] = known.generation
                 self.state.remove_workload(decision.key)
                 kept.append(Refused(decision.key, WAITING_FOR_ROOM, found.message))
                 continue
             if isinstance(found, str):
                 texts[decision.key] = found
+                took_room = True
             kept.append(decision)
         return kept, texts
 
@@ -270,6 +278,9 @@ class Admitting:
         unfit, self._unfit = self._unfit, {}
         if unfit:
             self.look_at(unfit)
+        if self._has_topologies:
+            self.state.books.after_nodes()  # Devices may be free, where places were missing for want of them.
+            self._event.set()
 
     async def _begin(self) -> None:
         """Tell a new engine of everything."""
@@ -277,6 +288,8 @@ class Admitting:
         self._is_new = False
         self._unfit.clear()
         self._has_topologies = len(self._caches[KueueTopology]) > 0
+        if self._has_topologies:
+            self.state.books.ledger.topologies.counter = DeviceCounter(self._view.state)
         for type_, cache in self._caches.items():
             if type_ not in _OF_TOPOLOGIES or self._has_topologies:
                 for value in cache:

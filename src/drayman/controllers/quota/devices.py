@@ -42,7 +42,7 @@ class Devices:
         self, namespace: str, pod_sets: Sequence[PodSetRequest], *, workload: str = ""
     ) -> Mapping[str, Charged] | Refused:
         """What one pod of each set costs, and what the set costs once."""
-        if not any(map(_asks_for_devices, pod_sets)):
+        if not any(each.may_ask_for_devices for each in pod_sets):
             self._waiting.forget(workload)
             return {}
         found = self._prices().price_workload(namespace, pod_sets, workload=workload)
@@ -74,16 +74,6 @@ class Devices:
     def _notify(self, changed: Changed) -> None:
         for key in self._waiting.concerned_by(changed):
             self._concerned(key)
-
-
-def _asks_for_devices(pods: PodSetRequest) -> bool:
-    """Whether pods have claims, or a container asks for a resource that devices may stand behind."""
-    spec = pods.template.spec
-    return bool(spec.resource_claims) or any(
-        "/" in name
-        for container in (*spec.init_containers, *spec.containers)
-        for name in {**container.resources.requests, **container.resources.limits}
-    )
 
 
 def _changed(type_: type, notice: Notice[Any]) -> Changed:
