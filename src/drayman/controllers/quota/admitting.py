@@ -253,7 +253,9 @@ class Admitting:
             namespace, _, name = decision.key.partition("/")
             known = self._shared.book.find((namespace, name))
             if isinstance(decision, Reserved) and known is not None:
-                found = self.rooms.admit(known, decision.admission)
+                checks = self.verdicts.required_checks(decision.admission)
+                if not self._checks.send_elsewhere(checks):
+                    found = self.rooms.admit(known, decision.admission)
                 await self._breaks.between()
             if isinstance(found, Unfit) and known is not None:
                 if took_room and self._has_topologies:

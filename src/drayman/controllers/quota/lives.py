@@ -17,6 +17,7 @@ from drayman.controllers.quota.owners import Owners
 from drayman.controllers.quota.shared import Shared
 from drayman.quota.decisions import Evicted, Refused
 from drayman.quota.reasons import PENDING_EVALUATION
+from drayman.workloads.dispatching.life import is_elsewhere
 from drayman.workloads.queued import life
 from drayman.workloads.queued.conditions import (
     BY_CHECK,
@@ -206,7 +207,7 @@ class Lives:
         status = known.status
         if not life.is_evicted(status) or not life.holds_quota(status):
             return status
-        if self._owners.will_let_go(known):
+        if self._owners.will_let_go(known) or is_elsewhere(status):
             return status
         evicted = status.condition("Evicted")
         message = "" if evicted is None else evicted.message
