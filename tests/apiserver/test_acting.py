@@ -64,6 +64,13 @@ def group(policy: dict[str, Any]) -> dict[str, Any]:
 
 GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
 QUEUE = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "x"}, "spec": {}}  # fmt: skip
+PROVISIONINGS = "/apis/kueue.x-k8s.io/v1beta2/provisioningrequestconfigs"
+PROVISIONING = {
+    "apiVersion": "kueue.x-k8s.io/v1beta2",
+    "kind": "ProvisioningRequestConfig",
+    "metadata": {"name": "x"},
+    "spec": {"provisioningClassName": "queued.example.com"},
+}
 REMOTES = "/apis/kueue.x-k8s.io/v1beta2/multikueueconfigs"
 REMOTE = {
     "apiVersion": "kueue.x-k8s.io/v1beta2",
@@ -118,7 +125,8 @@ CASES: dict[str, tuple[str, dict[str, Any], frozenset[Part], str]] = {
     "such a group beside another scheduler": (KAI_GROUPS, kai_group(queue="ml"), NO_SCHEDULER, ""),
     "a topology of the KAI Scheduler": (KAI_TOPOLOGIES, KAI_TOPOLOGY, EVERYTHING, ""),
     "a queue of Kueue": (QUEUES, QUEUE, EVERYTHING, ""),
-    "what Kueue sends workloads elsewhere by": (REMOTES, REMOTE, EVERYTHING, "unless Kueue runs beside"),
+    "what Kueue asks for nodes by": (PROVISIONINGS, PROVISIONING, EVERYTHING, "unless Kueue runs beside"),
+    "what work is handed to other clusters by": (REMOTES, REMOTE, EVERYTHING, ""),
     "data": (f"{NAMESPACE}/configmaps", {"metadata": {"name": "x"}}, EVERYTHING, ""),
     "what is acted on": (f"{NAMESPACE}/serviceaccounts", {"metadata": {"name": "x"}}, EVERYTHING, ""),
 }  # fmt: skip

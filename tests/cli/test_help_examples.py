@@ -131,6 +131,8 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "slices.json").write_text(json.dumps(SLICES))
     (tmp_path / "devices.json").write_text(json.dumps([DEVICE]))
     (tmp_path / "vectors.jsonl").write_text('{"id": "v", "expression": "true"}\n')
+    (tmp_path / "quota.jsonl").write_text('{"name": "empty", "steps": [{"settle": "now"}]}')
+    (tmp_path / "queues.jsonl").write_text('{"name": "empty"}')
     (tmp_path / "fuzz.jsonl").write_text(PROBLEM)
     (tmp_path / "fuzz.jsonl.gz").write_bytes(gzip.compress(PROBLEM.encode()))
     (tmp_path / "table.json.gz").write_bytes(gzip.compress(f"[{PROBLEM}]".encode()))

@@ -34,3 +34,32 @@ def test_bad_input_is_named_before_anything_is_written(tmp_path: Path, text: str
     assert result.exit_code != 0
     assert "in.jsonl:1" in str(result.exception or result.output) + result.output
     assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    ("scenario", "problem"),
+    [
+        ({"steps": [{"finish": {"name": "w", "namespace": "default"}}]}, "no Workload default/w"),
+        ({"steps": [{"delete": {"kind": "Cohort", "name": "c"}}]}, "no Cohort c"),
+        (
+            {"config": {"resources": {"deviceClassMappings": [{"name": "x"}]}}},
+            "deviceClassMappings",
+        ),
+        (
+            {"steps": [{"create": [{"kind": "Cohort", "metadata": {"name": "c"}, "spec": 1}]}]},
+            "spec",
+        ),
+    ],
+)
+def test_a_scenario_that_makes_no_sense_is_named(
+    tmp_path: Path, scenario: dict[str, object], problem: str
+) -> None:
+    """With what is wrong with it, and nothing is written."""
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text(json.dumps({"name": "odd", **scenario}))
+    arguments = ["replay", "quota", "--scenarios", str(source), "--results", str(target)]
+    result = CliRunner().invoke(cli, arguments, standalone_mode=False)
+    said = str(result.exception)
+    assert "scenario odd" in said
+    assert problem in said
+    assert not target.exists()

@@ -160,3 +160,51 @@ def test_every_workload_of_equal_queues_gets_its_turn() -> None:
     story.settle()
     used = usage(story)
     assert (used["a"], used["b"], used["c"]) == (6000, 3000, 3000)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(1, 12),
+    st.lists(st.tuples(st.integers(1, 3), st.integers(0, 10)), min_size=2, max_size=4),
+    st.randoms(use_true_random=False),
+)
+def test_shares_are_those_of_a_direct_computation(
+    pool: int, queues: list[tuple[int, int]], random: Any
+) -> None:
+    """Nobody waits who would still have no larger share than another one after that one gave up a workload."""
+    objects = [
+        queue(f"q{n}", 0, "root", reclaim="Any", weight=w) for n, (w, _) in enumerate(queues)
+    ]
+    story = Story(cohort("root", cpu=pool), *objects, config=FAIR)
+    waiting = [f"q{n}" for n, (_, wanted) in enumerate(queues) for _ in range(wanted)]
+    random.shuffle(waiting)
+    for number, where in enumerate(waiting):
+        story.create(workload(f"w{number:02}", where, 1))
+    story.settle()
+    used = usage(story)
+    assert used["root"] == 1000 * min(pool, len(waiting))
+    for n, (weight, wanted) in enumerate(queues):
+        mine = used[f"q{n}"] // 1000
+        if mine == wanted:
+            continue
+        for m, (other_weight, _) in enumerate(queues):
+            theirs = used[f"q{m}"] // 1000
+            assert m == n or (mine + 1) * other_weight > (theirs - 1) * weight
+
+
+@settings(max_examples=60, deadline=None)
+@given(trees(), st.data())
+def test_the_order_in_which_the_engine_hears_of_objects_does_not_matter(
+    objects: list[Any], data: st.DataObject
+) -> None:
+    """Age counts, and not who was seen first."""
+    queues = [each[0]["metadata"]["name"] for each in objects if isinstance(each, list)]
+    drawn = st.lists(st.tuples(st.sampled_from(queues), st.integers(1, 5), st.integers(-1, 1)))
+    asked = data.draw(drawn.filter(lambda each: len(each) <= 10))
+    waiting = [
+        workload(f"w{number}", where, size, priority=priority)
+        for number, (where, size, priority) in enumerate(asked)
+    ]
+    told = data.draw(st.permutations([*objects, *waiting]))
+    one, other = Story(*objects, *waiting), Story(*told)
+    assert one.settle()["events"] == other.settle()["events"]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from drayman.api.codec import convert
-from drayman.api.kueue import PodTemplate
 from drayman.api.kueue_workload import PodSet, ReclaimablePods
 from drayman.api.limit_ranges import LimitRange
 from drayman.quota.amounts import MOST, amount_of, plus, quantity_of, times
-from drayman.quota.demands import Charged, PodSetDemand, Price, Unpriced
+from drayman.quota.demands import Charged, PodSetDemand, PodSetRequest, Unpriced
 from drayman.quota.requests import demands_of
 from drayman.quota.settings import ResourceSettings
 
@@ -25,6 +25,7 @@ def demand(spec: dict[str, Any], settings: Any = None, **options: Any) -> PodSet
     pod_set = convert(PodSet, {"count": 2, "template": {"spec": spec}})
     found = demands_of(
         "default",
+        "default/w",
         [pod_set],
         options.get("reclaimable", ()),
         options.get("limit_ranges", ()),
@@ -86,11 +87,14 @@ def test_transformations(rule: dict[str, Any], expected: dict[str, int]) -> None
 class Priced:
     """Devices at a fixed price, in place of the name `example.com/gpu`."""
 
-    def __init__(self, price: Price) -> None:
+    def __init__(self, price: Charged | Unpriced) -> None:
         self._price = price
 
-    def price(self, namespace: str, pod_set: str, template: PodTemplate) -> Price:
-        return self._price
+    def price_workload(
+        self, namespace: str, pod_sets: Sequence[PodSetRequest], *, workload: str = ""
+    ) -> Mapping[str, Charged] | Unpriced:
+        price = self._price
+        return price if isinstance(price, Unpriced) else {each.name: price for each in pod_sets}
 
 
 def test_devices_are_charged_in_place_of_the_names_that_stand_for_them() -> None:
@@ -106,7 +110,10 @@ def test_without_a_price_there_is_no_demand() -> None:
     unpriced = Unpriced("no such template", retryable=True)
     pod_set = convert(PodSet, {"template": {"spec": {}}})
     settings = ResourceSettings()
-    assert demands_of("default", [pod_set], (), (), settings, Priced(unpriced)) is unpriced
+    assert (
+        demands_of("default", "default/w", [pod_set], (), (), settings, Priced(unpriced))
+        is unpriced
+    )
 
 
 def test_reclaimable_pods_are_not_asked_for_again() -> None:
@@ -147,7 +154,7 @@ def test_pods_that_would_be_refused_get_no_quota(
     ranges = [convert(LimitRange, {"spec": {"limits": [{"type": "Container", **item}]}})]
     spec = {"containers": [{"name": "c", "resources": resources}]}
     pod_set = convert(PodSet, {"template": {"spec": spec}})
-    found = demands_of("default", [pod_set], (), ranges, ResourceSettings(), None)
+    found = demands_of("default", "default/w", [pod_set], (), ranges, ResourceSettings(), None)
     if problem:
         assert isinstance(found, Unpriced)
         assert problem in found.message

@@ -12,12 +12,13 @@ from rich.table import Table
 
 from drayman.cli.explain.drawing import headline, unseen
 from drayman.cli.explain.layout import AS_SEEN, INDENT, Trimmed, plain, prose, section
-from drayman.cli.explain.queue import charge
+from drayman.cli.explain.queue import charges
 from drayman.cli.prices import money
 from drayman.explain.hidden import hides_use
 from drayman.explain.queues.wording import ahead_of
 from drayman.questions.plan import PlanAnswer
 from drayman.questions.queues.planned import PlannedQueued
+from drayman.reasons.reason import Reason
 from drayman.reasons.wording import and_list, counted
 from drayman.simulate.plan_report import (
     PlannedCost,
@@ -85,8 +86,11 @@ def _quota(found: PlannedQueued) -> Iterator[RenderableType]:
     place = found.place
     yield prose((plain(name), "bold"), more, indent=INDENT)
     if found.headline.reason.kind is None:
-        charges = and_list([charge(each) for each in place.charges], most=8)
-        text = f"would be admitted by ClusterQueue {place.cluster_queue}, charged {charges or 'nothing'}"
+        charged = and_list(charges(place.charges), most=8)
+        verb = "is" if found.headline.reason is Reason.RUNS else "would be"
+        text = (
+            f"{verb} admitted by ClusterQueue {place.cluster_queue}, charged {charged or 'nothing'}"
+        )
         yield prose(("Admitted", "bold green"), f": it {plain(text)}.", indent=2 * INDENT)
         return
     yield Padding(headline(found.headline), (0, 0, 0, 2 * INDENT))

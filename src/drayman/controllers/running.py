@@ -20,6 +20,7 @@ from drayman.cluster.turns import Turns
 from drayman.controllers import nodes, volumes, workloads
 from drayman.controllers.claims.controller import ClaimController
 from drayman.controllers.features import ControllerFeatures
+from drayman.controllers.multikueue.controller import DispatchController
 from drayman.controllers.quota.controller import ConfigurationSource, QuotaController
 from drayman.controllers.quota.tally import QueueTally
 from drayman.controllers.taint_eviction.controller import TaintEvictionController
@@ -51,7 +52,10 @@ def all_controllers(
     features = features or ControllerFeatures()
     of_queues: tuple[Constructor, ...] = ()
     if queues is not None:
-        of_queues = (partial(QuotaController, source=queues, tally=queue_tally),)
+        of_queues = (
+            partial(QuotaController, source=queues, tally=queue_tally),
+            partial(DispatchController, source=queues, tally=queue_tally),
+        )
     return (
         partial(ClaimController, turns=turns),
         TaintEvictionController,

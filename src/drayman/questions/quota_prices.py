@@ -32,8 +32,9 @@ from drayman.questions.reading import Reader
 from drayman.quota.amounts import Amounts, plus, quantity_of, times
 from drayman.quota.charging.mappings import DeviceClassMappings
 from drayman.quota.charging.outcome import Charges, Item, Refused
-from drayman.quota.charging.pricing import DevicePricing, PodSetRequest
+from drayman.quota.charging.pricing import DevicePricing
 from drayman.quota.charging.rules import Gates, Rules
+from drayman.quota.demands import PodSetRequest
 from drayman.simulate.expanding import Workload as Planned
 from drayman.workloads.queued.composing import CompositionError, pod_sets_of
 from drayman.workloads.queued.kinds import BY_KIND, JOB

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from drayman.api.core import NodeSelector, Toleration
+from drayman.api.core import NodeSelector, Pod, Toleration
 from drayman.api.kueue import PodTemplate
 from drayman.api.kueue_workload import TopologyRequest
 from drayman.quota.amounts import Amounts
@@ -35,9 +35,31 @@ class PodSetDemand(Struct, frozen=True):
     """What node affinity requires."""
     tolerations: tuple[Toleration, ...]
     topology: TopologyRequest | None
+    sample: Pod | None = None
+    """One of the pods, if they may ask for devices."""
 
 
 # The price of devices.
+
+
+class PodSetRequest(Struct, frozen=True):
+    """A pod set that is to be priced."""
+
+    name: str
+    count: int
+    template: PodTemplate
+    min_count: int | None = None
+    """With how few pods the workload can start: there need be devices for no more than these."""
+
+    @property
+    def may_ask_for_devices(self) -> bool:
+        """Whether pods have claims, or a container asks for a resource that devices may stand behind."""
+        spec = self.template.spec
+        return bool(spec.resource_claims) or any(
+            "/" in name
+            for container in (*spec.init_containers, *spec.containers)
+            for name in {**container.resources.requests, **container.resources.limits}
+        )
 
 
 class Charged(Struct, frozen=True):
@@ -47,10 +69,12 @@ class Charged(Struct, frozen=True):
     """To be added to what a pod of the set asks for, by the name of the quota resource."""
     replaced: frozenset[str] = frozenset()
     """Resources of the pod's own requests that the charges stand for. They are not counted as such."""
+    once: Amounts = {}
+    """For claims that the pods share: to be added to the set as a whole, however many pods it has."""
 
 
 class Unpriced(Struct, frozen=True):
-    """A pod set whose devices cannot be priced, so that its workload gets no quota."""
+    """Why the devices of a workload cannot be priced, so that it gets no quota."""
 
     message: str
     """With the path of the field, the class, and how many devices match and are wanted."""
@@ -59,17 +83,19 @@ class Unpriced(Struct, frozen=True):
     reason: str = "Misconfigured"
 
 
-Price = Charged | Unpriced
-
-
 class Pricing(Protocol):
-    """Prices pod sets from the claim templates, classes and slices that it knows.
+    """Prices workloads from the claims, claim templates, classes and slices that it knows.
 
     A price depends on nothing else: whoever changes those objects has the engine price the waiting workloads again.
     """
 
-    def price(self, namespace: str, pod_set: str, template: PodTemplate) -> Price:
-        """What one pod of a set costs. A template without devices is `Charged({})`."""
+    def price_workload(
+        self, namespace: str, pod_sets: Sequence[PodSetRequest], *, workload: str = ""
+    ) -> Mapping[str, Charged] | Unpriced:
+        """What one pod of each set costs, by the name of the set. A template without devices is `Charged({})`.
+
+        All sets at once, because they may share claims and compete for devices. `workload` is the key of the workload.
+        """
         ...
 
 
@@ -105,6 +131,8 @@ class TopologyDemand(Struct, frozen=True):
     tolerations: tuple[Toleration, ...]
     """Those of the pod and those of the flavor."""
     request: TopologyRequest
+    sample: Pod | None = None
+    """One of the pods, if they may ask for devices: what nodes hold of them then depends on those, too."""
 
 
 class TopologyPlacer(Protocol):

@@ -133,4 +133,15 @@ def _demand_shape(demand: PodSetDemand) -> Hashable:
         demand.affinity,
         demand.tolerations,
         demand.topology,
+        _claims(demand),
+    )
+
+
+def _claims(demand: PodSetDemand) -> Hashable:
+    """What decides, besides amounts, on which nodes there are devices for the pods."""
+    if demand.sample is None:
+        return ()
+    return tuple(
+        (entry.resource_claim_name, entry.resource_claim_template_name)
+        for entry in demand.sample.spec.resource_claims
     )

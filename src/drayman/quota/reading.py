@@ -57,6 +57,7 @@ def read(
     try:
         demands = demands_of(
             metadata.namespace,
+            key_of(metadata.namespace, metadata.name),
             spec.pod_sets,
             status.reclaimable_pods,
             limit_ranges,

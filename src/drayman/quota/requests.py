@@ -15,71 +15,99 @@ from fractions import Fraction
 from msgspec.structs import replace
 
 from drayman.api.core import Container, Pod, PodSpec
-from drayman.api.kueue import PodTemplate, pod_template_of
+from drayman.api.kueue import pod_template_of
 from drayman.api.kueue_workload import PodSet, ReclaimablePods
 from drayman.api.limit_ranges import LimitRange
+from drayman.api.meta import ObjectMeta
 from drayman.api.quantity import Quantity
 from drayman.placement.fit.requests import CPU, in_units, requests_of
 from drayman.quota.amounts import Amounts, plus, saturated
-from drayman.quota.charging.outcome import Charges
-from drayman.quota.demands import Charged, PodSetDemand, Pricing, Unpriced
+from drayman.quota.demands import Charged, PodSetDemand, PodSetRequest, Pricing, Unpriced
 from drayman.quota.settings import REPLACE, ResourceSettings, Transformation
 
 _CONTAINER = "Container"
+_FREE = Charged({})
 
 
 def demands_of(
     namespace: str,
+    workload: str,
     pod_sets: Sequence[PodSet],
     reclaimable: Iterable[ReclaimablePods],
     limit_ranges: Sequence[LimitRange],
     settings: ResourceSettings,
     pricing: Pricing | None,
 ) -> tuple[PodSetDemand, ...] | Unpriced:
-    """What each set asks for, or why one of them has no price. Raises DecodeError where a template makes no sense."""
+    """What each set asks for, or why they have no price. Raises DecodeError where a template makes no sense.
+
+    `workload` is the key by which prices know the workload.
+    """
     done = {each.name: each.count for each in reclaimable}
-    demands = []
-    for pod_set in pod_sets:
-        template = pod_template_of(pod_set.template)
-        problem = limit_problem(template.spec, limit_ranges)
+    asked = [_asked(pod_set, done.get(pod_set.name, 0)) for pod_set in pod_sets]
+    for pods in asked:
+        problem = limit_problem(pods.template.spec, limit_ranges)
         if problem is not None:
-            path = f"spec.podSets[{pod_set.name}].template.spec.{problem}"
+            path = f"spec.podSets[{pods.name}].template.spec.{problem}"
             return Unpriced(path, retryable=False)
-        price = Charged({}) if pricing is None else pricing.price(namespace, pod_set.name, template)
-        if isinstance(price, Unpriced):
-            return price
-        demands.append(
-            _demand(pod_set, template, done.get(pod_set.name, 0), limit_ranges, settings, price)
-        )
-    return tuple(demands)
+    prices: Mapping[str, Charged] = {}
+    if pricing is not None:
+        found = pricing.price_workload(namespace, asked, workload=workload)
+        if isinstance(found, Unpriced):
+            return found
+        prices = found
+    return tuple(
+        _demand(namespace, pod_set, each, limit_ranges, settings, prices.get(each.name, _FREE))
+        for pod_set, each in zip(pod_sets, asked, strict=True)
+    )
+
+
+def _asked(pod_set: PodSet, done: int) -> PodSetRequest:
+    """The pods of a set that are still to be run, or running."""
+    count, least = max(0, pod_set.count - done), pod_set.min_count
+    return PodSetRequest(
+        pod_set.name,
+        count,
+        pod_template_of(pod_set.template),
+        None if least is None else min(least, count),
+    )
+
+
+def _sample(namespace: str, pods: PodSetRequest) -> Pod | None:
+    """One of the pods, if they may ask for devices."""
+    if not pods.may_ask_for_devices:
+        return None
+    name, template = f"sample-of-{pods.name}", pods.template
+    metadata = ObjectMeta(
+        name=name, namespace=namespace, uid=f"<{name}>", labels=template.metadata.labels
+    )
+    return Pod(metadata=metadata, spec=template.spec)
 
 
 def _demand(
+    namespace: str,
     pod_set: PodSet,
-    template: PodTemplate,
-    done: int,
+    pods: PodSetRequest,
     limit_ranges: Sequence[LimitRange],
     settings: ResourceSettings,
     price: Charged,
 ) -> PodSetDemand:
-    spec = with_defaults(template.spec, limit_ranges)
+    spec = with_defaults(pods.template.spec, limit_ranges)
     asked = requests_of(Pod(spec=spec)).amounts
     counted = transformed(_without(asked, settings.exclude_resource_prefixes), settings)
     kept = {name: amount for name, amount in counted.items() if name not in price.replaced}
     affinity = spec.affinity.node_affinity if spec.affinity else None
-    least = pod_set.min_count
-    count = max(0, pod_set.count - done)
     return PodSetDemand(
         name=pod_set.name,
-        count=count,
-        min_count=None if least is None else min(least, count),
+        count=pods.count,
+        min_count=pods.min_count,
         per_pod={name: max(0, amount) for name, amount in plus(kept, price.charges).items()},
-        once=price.once if isinstance(price, Charges) else {},
+        once=price.once,
         of_nodes=asked,
         node_selector=spec.node_selector,
         affinity=affinity.required_during_scheduling_ignored_during_execution if affinity else None,
         tolerations=spec.tolerations,
         topology=pod_set.topology_request,
+        sample=_sample(namespace, pods),
     )
 
 

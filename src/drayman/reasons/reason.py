@@ -66,6 +66,7 @@ class Reason(Enum):
     VOLUME_IN_USE = "VolumeInUse", Outlook.NOT_NOW  # one that a single pod may use
     GANG_TOO_LARGE = "GangTooLarge", Outlook.NOT_NOW  # for what is free
     QUOTA_IN_USE = "QuotaInUse", Outlook.NOT_NOW  # of its queue, and what could be borrowed
+    QUOTA_WITHOUT_ROOM = "QuotaWithoutRoom", Outlook.NOT_NOW  # for all of its pods on nodes
 
     # Enough is free, in the wrong places.
     FRAGMENTED = "Fragmented", Outlook.NOT_HERE  # over several nodes

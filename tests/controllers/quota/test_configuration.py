@@ -64,6 +64,17 @@ resources:
 
 
 REFUSED = {
+    "a time to wait for clusters": (
+        {"multiKueue": {"workerLostTimeout": "soon"}},
+        "multiKueue.workerLostTimeout",
+    ),
+    "an interval of cleaning": ({"multiKueue": {"gcInterval": "often"}}, "multiKueue.gcInterval"),
+    "an origin that is no label": ({"multiKueue": {"origin": "a b"}}, "multiKueue.origin"),
+    "no origin": ({"multiKueue": {"origin": ""}}, "multiKueue.origin"),
+    "a dispatcher of others": (
+        {"multiKueue": {"dispatcherName": "example.com/mine"}},
+        "multiKueue.dispatcherName",
+    ),
     "another kind": ({"kind": "Config"}, "kind"),
     "another version": ({"apiVersion": "config.kueue.x-k8s.io/v1"}, "apiVersion"),
     "a kind that cannot wait": (
@@ -124,6 +135,10 @@ REFUSED = {
         "resources.deviceClassMappings[1].deviceClassNames[0]",
     ),
     "a value of the wrong type": ({"manageJobsWithoutQueueName": 3}, "manageJobsWithoutQueueName"),
+    "what nobody here does": (
+        {"objectRetentionPolicies": {"workloads": {"afterDeactivatedByKueue": "1h"}}},
+        "objectRetentionPolicies.workloads.afterDeactivatedByKueue",
+    ),
     "a weight below nothing": (
         {"admissionFairSharing": {"usageHalfLifeTime": "1h", "resourceWeights": {"cpu": -1}}},
         "admissionFairSharing.resourceWeights[cpu]",
@@ -157,3 +172,14 @@ def test_a_file_that_changes_is_read_again(tmp_path: Path):
     source.look()
     assert source.current.intake.without_queue
     assert len(seen) == 1
+
+
+def test_how_work_is_handed_to_other_clusters():
+    """Kueue's defaults, or what the file says."""
+    default = configuration_of(HEAD).dispatching
+    assert (default.namespace, default.origin) == ("kueue-system", "multikueue")
+    assert (default.lost_after_s, default.collect_every_s) == (900.0, 60.0)
+    given = {"workerLostTimeout": "1m", "gcInterval": "5s", "origin": "here"}
+    found = configuration_of({**HEAD, "namespace": "queues", "multiKueue": given}).dispatching
+    assert (found.namespace, found.origin) == ("queues", "here")
+    assert (found.lost_after_s, found.collect_every_s) == (60.0, 5.0)

@@ -8,6 +8,7 @@ from controllers.quota.waiting_room import (
     CHECKS,
     CLUSTER_QUEUES,
     QUEUE,
+    WORKLOADS,
     Room,
     admitted,
     waiting,
@@ -17,6 +18,7 @@ from drayman.cluster.resources import (
     DEVICE_CLASSES,
     JOBS,
     RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
     RESOURCE_SLICES,
 )
 from drayman.controllers.quota.configuration import configuration_of
@@ -32,13 +34,13 @@ async def gpu_queue(room: Room) -> None:
     await room.queue(resourceGroups=[group])
 
 
-async def gpu_job(room: Room, name: str) -> None:
+async def gpu_job(room: Room, name: str, pods: int = 1) -> None:
     container = {"name": "main", "image": "i", "resources": {"claims": [{"name": "gpu"}]}}
     claims = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
     spec = {"restartPolicy": "Never", "containers": [container], "resourceClaims": claims}
     body = {
         "metadata": {"name": name, "labels": {QUEUE: "q"}},
-        "spec": {"template": {"spec": spec}},
+        "spec": {"template": {"spec": spec}, "parallelism": pods, "completions": pods},
     }
     await room.place.create(JOBS, body)
 
@@ -49,10 +51,27 @@ async def device_class(room: Room) -> None:
     )
 
 
-async def template(room: Room) -> None:
-    requests = [{"name": "r", "exactly": {"deviceClassName": "gpu", "count": 2}}]
+async def template(room: Room, **request: Any) -> None:
+    requests = [{"name": "r", "exactly": {"deviceClassName": "gpu", "count": 2, **request}}]
     spec = {"spec": {"devices": {"requests": requests}}}
     await room.place.create(RESOURCE_CLAIM_TEMPLATES, {"metadata": {"name": "gpu"}, "spec": spec})
+
+
+async def shared_claim(room: Room, name: str) -> None:
+    """A claim for two devices."""
+    requests = [{"name": "r", "exactly": {"deviceClassName": "gpu", "count": 2}}]
+    spec = {"devices": {"requests": requests}}
+    await room.place.create(RESOURCE_CLAIMS, {"metadata": {"name": name}, "spec": spec})
+
+
+async def sharing_workload(room: Room, name: str, pod_sets: int = 1, claim: str = "common") -> None:
+    """A Workload of nobody, whose pods name a claim."""
+    container = {"name": "main", "image": "i", "resources": {"claims": [{"name": "gpu"}]}}
+    claims = [{"name": "gpu", "resourceClaimName": claim}]
+    pods = {"spec": {"restartPolicy": "Never", "containers": [container], "resourceClaims": claims}}
+    sets = [{"name": f"set-{n}", "count": 1, "template": pods} for n in range(pod_sets)]
+    body = {"metadata": {"name": name}, "spec": {"queueName": "q", "podSets": sets}}
+    await room.place.create(WORKLOADS, body)
 
 
 async def devices(room: Room, number: int) -> None:
@@ -89,6 +108,39 @@ async def test_whatever_a_price_lacked_wakes_the_workload_when_it_comes() -> Non
         assert str(usage["gpus"]) == "2"
         await gpu_job(room, "second")
         await room.workload(waiting("WaitingForQuota"), "second")
+
+
+async def test_a_job_without_devices_for_all_of_its_pods_says_so_until_they_come() -> None:
+    """There is quota for both pods, and there are devices for one."""
+    async with waiting_room(**MAPPED) as room:
+        await gpu_queue(room)
+        await device_class(room)
+        await template(room, count=1, selectors=[GPU])
+        await devices(room, 1)
+        await gpu_job(room, "first", pods=2)
+        found = await room.workload(waiting("Misconfigured"), "first")
+        condition = found.status.condition("QuotaReserved")
+        assert condition is not None
+        assert "1 wanted for each of 2 pods, 1 match" in condition.message
+        more = {"spec": {"devices": [{"name": "gpu-0"}, {"name": "gpu-1"}]}}
+        await room.place.patch(RESOURCE_SLICES, "p", more)
+        await room.workload(admitted, "first")
+
+
+async def test_a_claim_that_pod_sets_of_a_workload_share_is_charged_once() -> None:
+    """Two sets name it, and the queue has quota for it once."""
+    async with waiting_room(**MAPPED) as room:
+        await gpu_queue(room)
+        await device_class(room)
+        await shared_claim(room, "common")
+        await sharing_workload(room, "first", pod_sets=2)
+        found = await room.workload(lambda found: found.status.is_true("QuotaReserved"))
+        assert found.status.admission is not None
+        paid = [
+            str(each.resource_usage.get("gpus", 0))
+            for each in found.status.admission.pod_set_assignments
+        ]
+        assert paid == ["2", "0"]
 
 
 async def test_mappings_that_change_are_in_force_at_once() -> None:

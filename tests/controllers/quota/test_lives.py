@@ -147,6 +147,25 @@ async def test_g13_pods_that_are_lost_have_time_to_recover() -> None:
                 assert admitted(still)
 
 
+async def test_g15_with_block_admission_one_is_admitted_at_a_time() -> None:
+    """The second job waits until the pods of the first are ready, though there is quota for both; without it, both start."""
+    async with waiting_room(waitForPodsReady={"blockAdmission": True}) as room:
+        await room.queue(cpu=2)
+        await room.job("first")
+        await room.workload(admitted, "first")
+        await room.job("second")
+        await room.workload(waiting("WaitingForPodsReady"), "second")
+        (pod,) = await room.pods(1)
+        await room.place.run_pod(pod)
+        await room.workload(admitted, "second")
+    async with waiting_room() as room:
+        await room.queue(cpu=2)
+        await room.job("first")
+        await room.job("second")
+        await room.workload(admitted, "first")
+        await room.workload(admitted, "second")
+
+
 async def test_the_time_that_a_workload_may_take() -> None:
     """Over all its admissions; then it is deactivated."""
     async with waiting_room() as room:
@@ -240,3 +259,32 @@ async def test_a_workload_that_nobody_owns_is_admitted_and_evicted_too() -> None
         found = await room.workload(has("Requeued", "False", "Deactivated"), "w")
         assert found.status.admission is None
         assert QUEUE not in found.workload.metadata.labels
+
+
+async def test_what_a_local_queue_used_is_remembered() -> None:
+    """In its status, from where the next process goes on: who used less comes first."""
+    sharing = {"usageHalfLifeTime": "10s", "usageSamplingInterval": "1s"}
+    mode = {"admissionMode": "UsageBasedAdmissionFairSharing"}
+    async with waiting_room(admissionFairSharing=sharing) as room:
+        await room.queue(cpu=2, admissionScope=mode)
+        local = {"metadata": {"name": "other"}, "spec": {"clusterQueue": "q"}}
+        await room.place.create(LOCAL_QUEUES, local)
+        await room.job("first", cpu=2)
+        found = await room.workload(admitted, "first")
+        room.place.clock.ahead += 60
+        await room.touch(found)
+
+        def used(queue: Any) -> bool:
+            sharing = (queue.status or {}).get("fairSharing") or {}
+            past = sharing.get("admissionFairSharingStatus") or {}
+            return bool((past.get("consumedResources") or {}).get("cpu", "0") != "0")
+
+        await room.place.until_one(LOCAL_QUEUES, "q", used)
+        await room.job("of-q", cpu=2)
+        await room.workload(waiting("WaitingForQuota"), "of-q")
+        await room.job("of-other", cpu=2, queue="other")
+        await room.workload(waiting("WaitingForQuota"), "of-other")
+        await room.restart()
+        await room.pods(1)
+        await room.finish("first")
+        await room.workload(admitted, "of-other")

@@ -86,6 +86,16 @@ def scattered() -> Hall:
     return hall
 
 
+def small_node() -> Hall:
+    """Quota for two cpu, and a node with one."""
+    hall = one_queue().workload("w", "q", 2)
+    ready = [{"type": "Ready", "status": "True"}]
+    allocatable = {"cpu": "1", "memory": "1Gi", "pods": "10"}
+    status = {"allocatable": allocatable, "conditions": ready}
+    hall.objects["nodes"] = [{"metadata": {"name": "n"}, "status": status}]
+    return hall
+
+
 def with_condition(type_: str, **more: object) -> Hall:
     hall = one_queue().workload("w", "q", 1, has="f", admitted=False)
     status = hall.objects["queued_workloads"][0]["status"]
@@ -195,6 +205,13 @@ CASES = (
         gpu_flavor,
         Reason.FLAVOR_MISMATCH,
         "Flavor f doesn't match node selector pool=cpu",
+        position=1,
+    ),
+    Case(
+        "there is quota, and no node for its pod",
+        small_node,
+        Reason.QUOTA_WITHOUT_ROOM,
+        "ClusterQueue q has quota for it, but there is no room for all of its pods",
         position=1,
     ),
     Case(

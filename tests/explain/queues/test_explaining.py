@@ -59,6 +59,14 @@ def test_a_remedy_that_helps_only_others_is_not_named() -> None:
     assert "holder" in explained(hall.world()).remedies[0].sentence
 
 
+def test_quota_is_raised_for_those_ahead_too() -> None:
+    """What would only help those ahead is not enough."""
+    hall = one_queue().workload("holder", "q", 4, has="f")
+    hall.workload("ahead", "q", 1).workload("w", "q", 1)
+    sentences = [remedy.sentence for remedy in explained(hall.world()).remedies]
+    assert "Raise the quota of ClusterQueue q in flavor f by 2 cpu." in sentences
+
+
 def test_who_is_ahead_and_who_holds_is_named() -> None:
     """The answer has those ahead in their order, and those who hold what is lacking, the largest first."""
     hall = one_queue().workload("s", "q", 1, has="f").workload("l", "q", 3, has="f")
@@ -102,3 +110,17 @@ def test_a_workload_that_makes_no_sense_says_so() -> None:
     found = explained(hall.world())
     assert "cannot be understood" in found.headline.sentence
     assert "podSets" in found.headline.sentence
+
+
+def test_without_a_configuration_prices_are_as_workloads_say() -> None:
+    """The mappings of the control loop may not be known; what a workload asked for when it was tried is in its status."""
+    requests = [{"name": "main", "resources": {"cpu": "3"}}]
+    hall = one_queue().workload("w", "q", 1, status={"resourceRequests": requests})
+    template = hall.objects["queued_workloads"][0]["spec"]["podSets"][0]["template"]
+    template["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "none"}]
+    template["spec"]["containers"][0]["resources"] = {}
+    place = explained(hall.world()).queue
+    assert place is not None
+    assert [(each.resource, str(each.amount)) for each in place.charges] == [("cpu", "3")]
+    hall.configuration = {"resources": {}}
+    assert explained(hall.world()).headline.reason is Reason.NO_PRICE

@@ -74,6 +74,14 @@ def test_it_comes_behind_those_that_wait_already() -> None:
     assert quota.estimate is not None
 
 
+def test_what_is_there_already_is_not_counted_twice() -> None:
+    """Its Workload keeps its place in the queue."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j", "controller": True}
+    world = hall().workload("made", "q", 9, owner=owner).world()
+    (quota,) = planned(world, job("j", 9)).queued
+    assert (quota.place.workload, quota.place.waiting) == ("default/made", 1)
+
+
 def test_copies_use_up_the_quota() -> None:
     """Those that fit and those that do not are told apart."""
     found = planned(hall().world(), job("j", 1), times=5)

@@ -20,8 +20,9 @@ from drayman.placement.state import ClusterState
 from drayman.quota.charging.claim_users import ClaimUsers
 from drayman.quota.charging.mapping_rules import read_mappings
 from drayman.quota.charging.outcome import Charges, Refused
-from drayman.quota.charging.pricing import DevicePricing, PodSetRequest
+from drayman.quota.charging.pricing import DevicePricing
 from drayman.quota.charging.rules import Gates, Rules
+from drayman.quota.demands import PodSetRequest
 from oracle.build import device_class
 from oracle.selectors import GPU, NIC
 

@@ -14,8 +14,8 @@ from drayman.api.resource import DeviceClass, ResourceClaimSpec
 from drayman.quota.amounts import plus
 from drayman.quota.charging.claim_users import Adjustment, ClaimUsers, portions
 from drayman.quota.charging.outcome import ClaimPrice
-from drayman.quota.charging.pricing import PodSetRequest
 from drayman.quota.charging.sharing import Share, share_of
+from drayman.quota.demands import PodSetRequest
 from oracle.build import device_class, exactly
 from quota.charging.pricing_cases import cluster, pods, pricing
 

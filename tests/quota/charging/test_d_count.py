@@ -11,8 +11,8 @@ from drayman.api.integers import INT64_MAX
 from drayman.api.resource import DeviceClass
 from drayman.quota.charging.mapping_rules import read_mappings
 from drayman.quota.charging.outcome import Code
-from drayman.quota.charging.pricing import PodSetRequest
 from drayman.quota.charging.rules import KUEUE, Gates, Rules
+from drayman.quota.demands import PodSetRequest
 from oracle.build import device, device_class, everything, exactly, first_available, piece
 from oracle.selectors import GPU, NIC
 from quota.charging.pricing_cases import (

@@ -9,9 +9,9 @@ import pytest
 from drayman.api.codec import convert
 from drayman.api.resource import DeviceClass, ResourceClaimTemplate, ResourceSlice
 from drayman.quota.charging.outcome import Code
-from drayman.quota.charging.pricing import PodSetRequest
 from drayman.quota.charging.rules import KUEUE, Rules
 from drayman.quota.charging.waking import Changed, Waiting
+from drayman.quota.demands import PodSetRequest
 from oracle.build import capacity, device, device_class, exactly, partitioned, piece, shared
 from oracle.selectors import GPU
 from quota.charging.pricing_cases import (

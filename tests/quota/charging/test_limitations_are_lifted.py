@@ -9,7 +9,8 @@ import pytest
 from drayman.api.codec import convert
 from drayman.api.resource import DeviceTaintRule, ResourceClaim
 from drayman.quota.charging.outcome import Code
-from drayman.quota.charging.pricing import DevicePricing, PodSetRequest
+from drayman.quota.charging.pricing import DevicePricing
+from drayman.quota.demands import PodSetRequest
 from oracle.build import (
     capacity,
     device,

@@ -20,6 +20,7 @@ from drayman.placement.gangs.statements import Statements
 from drayman.placement.prices import COST, SPOT
 from drayman.placement.runs import declaring
 from drayman.reasons.slips import similar
+from drayman.workloads.dispatching.names import COPY_OF
 
 _DOMAIN: Final = "drayman.dev/"
 _LABELS: Final = frozenset({COST, SPOT})
@@ -27,6 +28,8 @@ _LABELS: Final = frozenset({COST, SPOT})
 OF_JOBS: Final = own.STATED | {min_runtime.MIN_RUNTIME, declaring.RUNTIME}
 """What counts for the pods of a Job when the Job has it."""
 OF_PODS: Final = OF_JOBS | _LABELS | {ALIGN, RUN_FOR, EXIT_CODE, READY_AFTER}
+_WRITTEN: Final = frozenset({COPY_OF})
+"""What control loops write for themselves."""
 _KNOWN: Final = dict.fromkeys(sorted(OF_PODS), 1)
 _NOTHING: Final[Mapping[str, str]] = {}
 _TEMPLATE: Final = "spec.template.metadata.annotations"
@@ -101,7 +104,11 @@ def warnings_about_size(new: Object, old: Object | None) -> list[str]:
 
 
 def _own(annotations: Mapping[str, str]) -> dict[str, str]:
-    return {name: text for name, text in annotations.items() if name.startswith(_DOMAIN)}
+    return {
+        name: text
+        for name, text in annotations.items()
+        if name.startswith(_DOMAIN) and name not in _WRITTEN
+    }
 
 
 def _unknown(annotations: Mapping[str, str], path: str) -> Iterator[str]:

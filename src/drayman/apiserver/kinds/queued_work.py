@@ -6,14 +6,15 @@ queue gets the default one of its namespace. It holds only while the loop runs t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from drayman.api.custom_groups import KUEUE
-from drayman.apiserver.kinds.reading import at, map_at
+from drayman.apiserver.kinds.reading import at, each_at, map_at, text_at
 from drayman.apiserver.protocol.errors import forbidden
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.admission import AdmissionPlugin, Admitted
+from drayman.workloads.dispatching.names import CONTROLLER, leave_to_dispatcher
 from drayman.workloads.queued.entering import (
     Intake,
     Surroundings,
@@ -27,9 +28,11 @@ from drayman.workloads.queued.entering import (
     waits,
 )
 from drayman.workloads.queued.kinds import BY_KIND, DEPLOYMENTS, PODS, STATEFUL_SETS
-from drayman.workloads.queued.names import DEFAULT_QUEUE
+from drayman.workloads.queued.names import DEFAULT_QUEUE, queue_of
 
 _LOCAL_QUEUES: Final = f"localqueues.{KUEUE}"
+_CLUSTER_QUEUES: Final = f"clusterqueues.{KUEUE}"
+_CHECKS: Final = f"admissionchecks.{KUEUE}"
 
 
 class QueuedWork(AdmissionPlugin):
@@ -65,12 +68,25 @@ class QueuedWork(AdmissionPlugin):
         elif write.operation == "CREATE" and framework == PODS:
             hold_pod(new)
         elif write.operation == "CREATE":
-            hold_job(BY_KIND[write.resource.group, write.resource.kind], new)
+            kind = BY_KIND[write.resource.group, write.resource.kind]
+            hold_job(kind, new)
+            if self._is_dispatched(write, new):
+                leave_to_dispatcher(kind, new)
         elif framework != PODS and write.old is not None:
             kind = BY_KIND[write.resource.group, write.resource.kind]
             problem = queue_change_problem(new, write.old, held=kind.is_suspended(write.old))
             if problem is not None:
                 raise forbidden(write.resource.subject(write.name), problem)
+
+    def _is_dispatched(self, write: Admitted, new: Object) -> bool:
+        """Whether the queue of an object hands its work to other clusters."""
+        objects = write.context.objects
+        local = objects.get(_LOCAL_QUEUES, write.namespace, queue_of(new))
+        queue = objects.get(_CLUSTER_QUEUES, "", text_at(local, "spec", "clusterQueue"))
+        return any(
+            text_at(objects.get(_CHECKS, "", name), "spec", "controllerName") == CONTROLLER
+            for name in _checks_of(queue)
+        )
 
     def _hold_stateful_set(self, write: Admitted, new: Object) -> None:
         """Its pods are admitted together, so their number can only change from or to none."""
@@ -82,3 +98,9 @@ class QueuedWork(AdmissionPlugin):
             if not after:
                 return
         pass_on_as_group(new)
+
+
+def _checks_of(queue: Object | None) -> Iterator[str]:
+    """The checks that workloads of a cluster queue need, with whatever flavor."""
+    for _, rule in each_at(queue or {}, "", "spec", "admissionChecksStrategy", "admissionChecks"):
+        yield text_at(rule, "name")

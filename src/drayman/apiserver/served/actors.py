@@ -39,14 +39,16 @@ CUSTOM_ACTORS: Final[Mapping[str, Acting]] = {
     "localqueues.kueue.x-k8s.io": by(Part.CONTROLLERS, effect="what names it waits for quota; its status is kept"),
     "workloads.kueue.x-k8s.io": by(Part.CONTROLLERS, effect="it waits for quota, and what it is for is started, stopped and restored"),
     "workloadpriorityclasses.kueue.x-k8s.io": by(Part.CONTROLLERS, effect="how important workloads are in queues"),
-    "admissionchecks.kueue.x-k8s.io": by(Part.CONTROLLERS, effect="workloads wait until its own controller says that they may start"),
+    "admissionchecks.kueue.x-k8s.io": by(Part.CONTROLLERS, effect="workloads wait until a controller, maybe the one here, lets them start"),
+    "multikueueconfigs.kueue.x-k8s.io": by(Part.CONTROLLERS, effect="checks name it: workloads run in one of its clusters"),
+    "multikueueclusters.kueue.x-k8s.io": by(Part.CONTROLLERS, effect="workloads are handed to it; its status says whether it answers"),
     "topologies.kueue.x-k8s.io": by(Part.CONTROLLERS, Part.SCHEDULER, effect="workloads get places in it, and pod groups name its levels"),
 }  # fmt: skip
 """Custom kinds about which something is known."""
 
 CUSTOM_GROUPS: Final[Mapping[str, Acting]] = {
     "kueue.x-k8s.io": nothing_acts(
-        "Drayman does not act on it: unless Kueue runs beside, nothing is asked for and no workload is sent elsewhere"
+        "Drayman does not act on it: unless Kueue runs beside, nothing is asked for"
     ),
     "scheduling.run.ai": nothing_acts(
         "Drayman does not act on it: unless KAI Scheduler runs beside, nothing is scheduled by it",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from rich.console import RenderableType
@@ -24,7 +24,7 @@ def queue_sections(place: PlaceInQueue, now: float) -> Iterator[RenderableType]:
         yield section("what it asks for", "in each flavor that could give it", _needs(place.needs))
     if place.charges:
         verb = "what it would get" if place.position is not None else "what it has"
-        lines = [prose(plain(charge(each)), indent=INDENT) for each in place.charges]
+        lines = [prose(plain(each), indent=INDENT) for each in charges(place.charges)]
         yield section(verb, "of quota", *lines)
     if place.holders:
         yield section("who holds it", "", _holders(place, now))
@@ -33,9 +33,12 @@ def queue_sections(place: PlaceInQueue, now: float) -> Iterator[RenderableType]:
             yield prose((f"and {counted(left, 'more workload')}", "dim"), indent=INDENT)
 
 
-def charge(found: Charge) -> str:
-    """As in `8 nvidia.com/gpu (h100)`."""
-    return f"{found.amount} {found.resource} ({found.flavor})"
+def charges(found: Iterable[Charge]) -> list[str]:
+    """By flavor, as in `16 cpu, 8 nvidia.com/gpu (h100)`."""
+    flavors: dict[str, list[str]] = {}
+    for each in found:
+        flavors.setdefault(each.flavor, []).append(f"{each.amount} {each.resource}")
+    return [f"{', '.join(amounts)} ({flavor})" for flavor, amounts in flavors.items()]
 
 
 def _place(place: PlaceInQueue) -> Iterator[RenderableType]:
@@ -93,5 +96,5 @@ def _holder(holder: HoldingWorkload, now: float) -> tuple[str, ...]:
         plain(holder.cluster_queue),
         f"{holder.priority:,}",
         age(holder.since or "", now),
-        plain(", ".join(map(charge, holder.charges))),
+        plain(", ".join(charges(holder.charges))),
     )

@@ -12,7 +12,7 @@ from rich.text import Text
 from drayman.api.times import seconds_of
 from drayman.cli.explain.drawing import headline, unseen
 from drayman.cli.explain.layout import INDENT, Trimmed, age, plain, prose, section, span
-from drayman.cli.explain.queue import charge
+from drayman.cli.explain.queue import charges
 from drayman.cli.queues.bars import coloured, legend
 from drayman.cli.queues.rows import queue_table, quota_table
 from drayman.cli.top.table import Cell, Column, Table
@@ -135,7 +135,7 @@ def _holder(holder: HoldingWorkload, now: float) -> tuple[Cell, ...]:
         "evicted" if holder.evicted else state,
         age(holder.since or "", now) or _NONE,
         f"in {span(seconds_of(holder.ends) - now)}" if holder.ends else _NONE,
-        ",".join(map(charge, holder.charges)) or _NONE,
+        ", ".join(charges(holder.charges)) or _NONE,
     )
 
 

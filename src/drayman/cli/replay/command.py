@@ -13,7 +13,13 @@ COMMANDS: Final = {
     "queues": "drayman.cli.replay.queues:queues",
 }
 
+_EPILOG: Final = """\b
+Examples:
+  drayman replay quota --scenarios quota.jsonl --results -
+  drayman replay queues --scenarios queues.jsonl --results -
+"""
 
-@click.group(cls=LazyGroup, lazy=COMMANDS)
+
+@click.group(cls=LazyGroup, lazy=COMMANDS, epilog=_EPILOG)
 def replay() -> None:
     """Decide recorded scenarios of queues, step by step."""

@@ -42,9 +42,10 @@ happened since the checkpoint before.
 def quota(scenarios: str, results: str) -> None:
     """Decide scenarios of queues and workloads.
 
-    Reads scenarios (objects of Kueue's kinds, and what happens to them) and writes one JSON line for each. Bad input is an error
-    before anything is written.
+    Reads scenarios (objects of Kueue's kinds, and what happens to them) and writes one JSON line for each. Bad input is an error, and
+    nothing is written then.
     """
+    from drayman.api.errors import ApiError
     from drayman.cli.progress import tracked
     from drayman.simulate.quota_replay.driving import replay
 
@@ -52,7 +53,10 @@ def quota(scenarios: str, results: str) -> None:
     decoded = _decode(scenarios)
     with files.writing(results) as out:
         for scenario in tracked(decoded, "replaying"):
-            line = {"name": scenario.name, "checkpoints": replay(scenario)}
+            try:
+                line = {"name": scenario.name, "checkpoints": replay(scenario)}
+            except ApiError as error:
+                raise UserError(f"scenario {scenario.name}: {error}") from error
             out.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
     to_stderr(f"{len(decoded)} scenarios")
 

@@ -98,6 +98,11 @@ def read_file(path: Path) -> KubeconfigFile:
     return _parsed(path, _read(path))
 
 
+def parse_text(name: str, content: bytes) -> KubeconfigFile:
+    """What is in a kubeconfig that is not a file. `name` is what errors call it. Raises ConfigurationError."""
+    return _parsed(name, _loaded(name, content))
+
+
 def read_members(path: Path) -> dict[str, Json]:
     """One file with everything that stands in it, as far as it is a kubeconfig. Raises ConfigurationError, also where it does not exist."""
     value = _read(path)
@@ -114,6 +119,10 @@ def _read(path: Path) -> Json:
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise ConfigurationError(f"kubeconfig {path}: cannot be read: {why}") from error
+    return _loaded(path, content)
+
+
+def _loaded(path: Path | str, content: bytes) -> Json:
     try:
         value = yaml.load(content, Loader=_LOADER)
     except yaml.YAMLError as error:
@@ -123,7 +132,7 @@ def _read(path: Path) -> Json:
     return _without_nulls(value if value is not None else {})
 
 
-def _parsed(path: Path, value: Json) -> KubeconfigFile:
+def _parsed(path: Path | str, value: Json) -> KubeconfigFile:
     try:
         return msgspec.convert(value, KubeconfigFile)
     except msgspec.ValidationError as error:

@@ -59,6 +59,13 @@ class Kubeconfig:
             merged._add(path.parent.absolute(), read_file(path))
         return merged
 
+    @staticmethod
+    def of(file: KubeconfigFile, folder: Path) -> Kubeconfig:
+        """Entries that were read already. Paths in them are relative to the folder."""
+        made = Kubeconfig()
+        made._add(folder.absolute(), file)
+        return made
+
     def _add(self, folder: Path, file: KubeconfigFile) -> None:
         self.current_context = self.current_context or file.current_context
         for cluster in file.clusters:

@@ -17,6 +17,7 @@ from drayman.api.errors import ApiError
 from drayman.api.kueue import ClusterQueue, Cohort, LocalQueue, ResourceFlavor
 from drayman.api.kueue_workload import Workload
 from drayman.api.limit_ranges import LimitRange
+from drayman.api.times import parse_duration
 from drayman.cluster.breaks import Breaks
 from drayman.cluster.informer import Notice
 from drayman.cluster.resources import Resource, StructCodec, typed
@@ -31,6 +32,7 @@ from drayman.controllers.quota.view import DELETED, ClusterView
 from drayman.quota.decisions import Decision, Refused, Reserved
 from drayman.quota.fitting.fitter import Unfit
 from drayman.quota.state import QuotaState
+from drayman.quota.topology.devices import DeviceCounter
 from drayman.workloads.queued import life
 
 _log: Final = logging.getLogger(__name__)
@@ -117,7 +119,7 @@ class Admitting:
 
     def configure(self, configuration: QueueConfiguration) -> None:
         """Decide by other settings from now on. Whoever holds quota keeps it."""
-        self.devices.set_mappings(configuration.mappings)
+        self.devices.set_mappings(configuration.mappings, configuration.gates)
         self._is_new = True
         self._event.set()
 
@@ -205,7 +207,14 @@ class Admitting:
         self._is_new = True
         self._event.set()
         while True:
-            await self._event.wait()
+            sharing = self._shared.configuration.quota.admission_fair_sharing
+            wait = None if sharing is None else parse_duration(sharing.usage_sampling_interval)
+            try:
+                async with asyncio.timeout(wait):
+                    await self._event.wait()
+            except TimeoutError:
+                # What queues used in the past is sampled, also if nothing else happens.
+                self._touched.update(self._caches[LocalQueue].names())
             self._event.clear()
             await self._round()
 
@@ -238,20 +247,29 @@ class Admitting:
         """Decisions, of which those are refused that have quota and no room; and what to write down about the room of the others."""
         kept: list[Decision] = []
         texts: dict[str, str] = {}
+        took_room = False
         for decision in decisions:
             found: str | Unfit | None = None
             namespace, _, name = decision.key.partition("/")
             known = self._shared.book.find((namespace, name))
             if isinstance(decision, Reserved) and known is not None:
-                found = self.rooms.admit(known, decision.admission)
+                checks = self.verdicts.required_checks(decision.admission)
+                if not self._checks.send_elsewhere(checks):
+                    found = self.rooms.admit(known, decision.admission)
                 await self._breaks.between()
             if isinstance(found, Unfit) and known is not None:
+                if took_room and self._has_topologies:
+                    # Others of this cycle were given the same devices. There may be places elsewhere.
+                    self.state.remove_workload(decision.key)
+                    self._changed[known.key] = None
+                    continue
                 self._unfit[known.key] = known.generation
                 self.state.remove_workload(decision.key)
                 kept.append(Refused(decision.key, WAITING_FOR_ROOM, found.message))
                 continue
             if isinstance(found, str):
                 texts[decision.key] = found
+                took_room = True
             kept.append(decision)
         return kept, texts
 
@@ -260,6 +278,9 @@ class Admitting:
         unfit, self._unfit = self._unfit, {}
         if unfit:
             self.look_at(unfit)
+        if self._has_topologies:
+            self.state.books.after_nodes()  # Devices may be free, where places were missing for want of them.
+            self._event.set()
 
     async def _begin(self) -> None:
         """Tell a new engine of everything."""
@@ -267,6 +288,8 @@ class Admitting:
         self._is_new = False
         self._unfit.clear()
         self._has_topologies = len(self._caches[KueueTopology]) > 0
+        if self._has_topologies:
+            self.state.books.ledger.topologies.counter = DeviceCounter(self._view.state)
         for type_, cache in self._caches.items():
             if type_ not in _OF_TOPOLOGIES or self._has_topologies:
                 for value in cache:
@@ -320,13 +343,11 @@ class Admitting:
             # One that was made active again waits from when its status says so: what was counted against it is forgotten first.
             self.state.remove_workload(name)
             return
-        self.devices.begin()
         try:
             self.state.set_workload(known.workload, self._shared.clock())
         except ApiError as error:
             self.state.remove_workload(name)
             _log.warning("Workload %s makes no sense: %s", name, error)
-        self.devices.end(name)
 
     def forget(self, key: Key) -> None:
         """What was given to a Workload could not be written."""

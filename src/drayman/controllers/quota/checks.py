@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from drayman.api.errors import DecodeError
 from drayman.api.kueue import AdmissionCheck, ConditionsStatus, status_of
@@ -12,6 +12,7 @@ from drayman.cluster.resources import typed
 from drayman.quota.books import Books
 from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.reasons import CHECK_INACTIVE, CHECK_NOT_FOUND
+from drayman.workloads.dispatching.names import CONTROLLER
 
 
 class Checks:
@@ -37,6 +38,11 @@ class Checks:
             if was and not queue.inactive:
                 books.wake(queue.name)
                 books.is_ready(queue.name)
+
+    def send_elsewhere(self, names: Iterable[str]) -> bool:
+        """Whether one of these checks has pods run in another cluster, so that they need no room here."""
+        found = (self._cache.get(name) for name in names)
+        return any((each.spec or {}).get("controllerName") == CONTROLLER for each in found if each)
 
     def _problem(self, queue: ClusterQueueState) -> str:
         strategy = queue.spec.admission_checks_strategy

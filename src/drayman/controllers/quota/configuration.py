@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from drayman.api import codec
 from drayman.api.documents import read_documents
 from drayman.api.errors import DecodeError, DocumentError, SelectorError
+from drayman.api.formats import label_value_problems
 from drayman.api.labels import LabelMatcher, compile_selector
 from drayman.api.meta import LabelSelector, LabelSelectorRequirement
 from drayman.api.struct import ApiStruct, Json
@@ -28,6 +29,7 @@ from drayman.api.validation.field_errors import (
 )
 from drayman.quota.charging.mapping_rules import MappingsError, read_mappings
 from drayman.quota.charging.mappings import DeviceClassMappings
+from drayman.quota.charging.rules import Gates
 from drayman.quota.settings import (
     EVICTION,
     FINAL_SHARE,
@@ -37,12 +39,14 @@ from drayman.quota.settings import (
     QuotaSettings,
     settings_of,
 )
+from drayman.workloads.dispatching.names import DEFAULT_ORIGIN
 from drayman.workloads.queued.entering import Intake
 from drayman.workloads.queued.kinds import FRAMEWORKS
 
 GROUP: Final = "config.kueue.x-k8s.io"
 VERSIONS: Final = ("v1beta1", "v1beta2")
-_NEVER_MANAGED: Final = ("kube-system", "kueue-system")
+KUEUE_NAMESPACE: Final = "kueue-system"
+_NEVER_MANAGED: Final = ("kube-system", KUEUE_NAMESPACE)
 _FOREIGN: Final = (
     "kubeflow.org/trainjob",
     "leaderworkerset.x-k8s.io/leaderworkerset",
@@ -52,6 +56,11 @@ _FOREIGN: Final = (
     "workload.codeflare.dev/appwrapper",
 )
 """What Kueue can queue beside, and nothing here acts on. Its own default file lists some of them, so that they are accepted."""
+_DISPATCHERS: Final = (
+    "kueue.x-k8s.io/multikueue-dispatcher-all-at-once",
+    "kueue.x-k8s.io/multikueue-dispatcher-incremental",
+)
+"""Kueue's own. Both are the same here: only clusters with room are asked, all of them at once."""
 _MAY_PREEMPT: Final = ((), (FINAL_SHARE,), (INITIAL_SHARE,), (FINAL_SHARE, INITIAL_SHARE))
 
 
@@ -74,14 +83,36 @@ class _ObjectRetention(ApiStruct):
     workloads: _Retention = _Retention()
 
 
+class _MultiKueue(ApiStruct):
+    gc_interval: str = "1m"
+    origin: str = DEFAULT_ORIGIN
+    worker_lost_timeout: str = "15m"
+    dispatcher_name: str = _DISPATCHERS[0]
+
+
 class _File(ApiStruct):
     api_version: str = ""
     kind: str = ""
+    namespace: str = KUEUE_NAMESPACE
+    multi_kueue: _MultiKueue = _MultiKueue()
     manage_jobs_without_queue_name: bool = False
     managed_jobs_namespace_selector: LabelSelector | None = None
     integrations: _Integrations = _Integrations()
     object_retention_policies: _ObjectRetention | None = None
     feature_gates: dict[str, bool] = field(default_factory=dict)
+
+
+class Dispatching(Struct, frozen=True):
+    """How work is handed to other clusters."""
+
+    namespace: str = KUEUE_NAMESPACE
+    """Where the Secrets with kubeconfigs are."""
+    origin: str = DEFAULT_ORIGIN
+    """What copies are labelled with."""
+    lost_after_s: float = 900.0
+    """How long a cluster may be silent before its work begins elsewhere."""
+    collect_every_s: float = 60.0
+    """How often copies that nobody needs are looked for."""
 
 
 class QueueConfiguration(Struct, frozen=True):
@@ -91,10 +122,11 @@ class QueueConfiguration(Struct, frozen=True):
     copied_labels: tuple[str, ...] = ()
     quota: QuotaSettings = QuotaSettings()
     mappings: DeviceClassMappings = DeviceClassMappings()
-    gates: Mapping[str, bool] = field(default_factory=dict)
+    gates: Gates = Gates()
+    """Which forms of device quota are on: all, unless they are switched off."""
     keep_finished_s: float | None = None
     """How long Workloads are kept that have ended; None: for ever."""
-    keep_deactivated_s: float | None = None
+    dispatching: Dispatching = Dispatching()
 
     @property
     def start_timeout_s(self) -> float:
@@ -138,7 +170,7 @@ def configuration_of(value: Json, name: str = "configuration") -> QueueConfigura
     try:
         given = codec.convert(_File, value)
         settings = settings_of(value)
-        mappings = read_mappings(value)
+        mappings = read_mappings(value, _device_gates(given.feature_gates))
     except DecodeError as error:
         raise ConfigurationFileError(f"{name}: {error}") from error
     except MappingsError as error:
@@ -160,9 +192,25 @@ def configuration_of(value: Json, name: str = "configuration") -> QueueConfigura
         copied_labels=given.integrations.label_keys_to_copy,
         quota=settings,
         mappings=mappings,
-        gates=given.feature_gates,
+        gates=_device_gates(given.feature_gates),
         keep_finished_s=_seconds(retention.after_finished),
-        keep_deactivated_s=_seconds(retention.after_deactivated_by_kueue),
+        dispatching=Dispatching(
+            given.namespace,
+            given.multi_kueue.origin,
+            parse_duration(given.multi_kueue.worker_lost_timeout),
+            parse_duration(given.multi_kueue.gc_interval),
+        ),
+    )
+
+
+def _device_gates(given: Mapping[str, bool]) -> Gates:
+    """Kueue's feature gates about devices. Unlike there, what is not mentioned is on."""
+    return Gates(
+        devices=given.get("KueueDRAIntegration", True),
+        extended=given.get("KueueDRAIntegrationExtendedResource", True),
+        counters=given.get("KueueDRAIntegrationPartitionableDevices", True),
+        capacity=given.get("KueueDRAIntegrationConsumableCapacity", True),
+        refuses_when_off=given.get("KueueDRARejectWorkloadsWhenDRADisabled", True),
     )
 
 
@@ -189,11 +237,23 @@ def _file_errors(given: _File) -> Iterator[FieldError]:
         if name in chosen[:number]:
             yield duplicate(f"integrations.frameworks[{number}]", name)
     retention = (given.object_retention_policies or _ObjectRetention()).workloads
-    for field_name, text in (
-        ("afterFinished", retention.after_finished),
-        ("afterDeactivatedByKueue", retention.after_deactivated_by_kueue),
-    ):
-        yield from _duration_errors(f"objectRetentionPolicies.workloads.{field_name}", text)
+    path = "objectRetentionPolicies.workloads"
+    yield from _duration_errors(f"{path}.afterFinished", retention.after_finished)
+    if retention.after_deactivated_by_kueue is not None:
+        # In Kueue it deletes the owners as well, which somebody else made.
+        yield forbidden(f"{path}.afterDeactivatedByKueue", "is not supported")
+    yield from _dispatching_errors(given.multi_kueue)
+
+
+def _dispatching_errors(given: _MultiKueue) -> Iterator[FieldError]:
+    yield from _duration_errors("multiKueue.gcInterval", given.gc_interval)
+    yield from _duration_errors("multiKueue.workerLostTimeout", given.worker_lost_timeout)
+    if problems := label_value_problems(given.origin):
+        yield invalid("multiKueue.origin", given.origin, "; ".join(problems))
+    elif not given.origin:
+        yield required("multiKueue.origin")
+    if given.dispatcher_name not in _DISPATCHERS:
+        yield not_supported("multiKueue.dispatcherName", given.dispatcher_name, _DISPATCHERS)
 
 
 def _flag_errors(value: Json) -> Iterator[FieldError]:

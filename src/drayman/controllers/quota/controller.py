@@ -96,7 +96,8 @@ class QuotaController:
         self._shared = Shared(client, informers, clock=clock, tally=tally)
         self._shared.configuration = self._source.current
         self._admitting = Admitting(self._shared)
-        self._admitting.devices.set_mappings(self._source.current.mappings)
+        current = self._source.current
+        self._admitting.devices.set_mappings(current.mappings, current.gates)
         owners = Owners()
         self._jobs = {(kind.group, kind.kind): QueuedJobs(self._shared, kind) for kind in KINDS}
         for (group, kind), jobs in self._jobs.items():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from drayman.api.core import Node
-from drayman.api.kueue import PodTemplate
 from drayman.api.resource import (
     DeviceClass,
     DeviceTaintRule,
@@ -17,14 +18,15 @@ from drayman.api.resource import (
 from drayman.cluster.informer import Notice
 from drayman.controllers.quota.view import DELETED, ClusterView
 from drayman.quota.charging.mappings import DeviceClassMappings
-from drayman.quota.charging.outcome import Charges, Dependencies, Refused
+from drayman.quota.charging.outcome import Dependencies, Refused
 from drayman.quota.charging.pricing import DevicePricing
+from drayman.quota.charging.rules import Gates
 from drayman.quota.charging.waking import Changed, Waiting
-from drayman.quota.demands import Charged, Price
+from drayman.quota.demands import Charged, PodSetRequest
 
 
 class Devices:
-    """Prices pod sets, and remembers what each price was made from."""
+    """Prices Workloads, and remembers what each price was made from."""
 
     def __init__(self, view: ClusterView, concerned: Callable[[str], None]) -> None:
         """`concerned` is called with the key of each Workload whose price may be another one."""
@@ -33,41 +35,36 @@ class Devices:
         self._waiting = Waiting()
         self._pricing: DevicePricing | None = None
         self._mappings = DeviceClassMappings()
-        self._seen = Dependencies()
+        self._gates = Gates()
         view.listen(self._changed)
 
-    def price(self, namespace: str, pod_set: str, template: PodTemplate) -> Price:
-        """What one pod of a set costs."""
-        spec = template.spec
-        if not spec.resource_claims and not _asks_extended(template):
-            return Charged({})
-        found = self._prices().price(namespace, pod_set, template)
-        self._seen |= found.depends_on
-        assert isinstance(found, Charges | Refused)
+    def price_workload(
+        self, namespace: str, pod_sets: Sequence[PodSetRequest], *, workload: str = ""
+    ) -> Mapping[str, Charged] | Refused:
+        """What one pod of each set costs, and what the set costs once."""
+        if not any(each.may_ask_for_devices for each in pod_sets):
+            self._waiting.forget(workload)
+            return {}
+        found = self._prices().price_workload(namespace, pod_sets, workload=workload)
+        priced = (found,) if isinstance(found, Refused) else tuple(found.values())
+        depends_on = reduce(or_, (each.depends_on for each in priced), Dependencies())
+        self._waiting.note(workload, depends_on)
         return found
-
-    def begin(self) -> None:
-        """The prices that follow are those of one Workload."""
-        self._seen = Dependencies()
-
-    def end(self, key: str) -> None:
-        """All pod sets of a Workload are priced."""
-        self._waiting.note(key, self._seen)
 
     def forget(self, key: str) -> None:
         self._waiting.forget(key)
 
-    def set_mappings(self, mappings: DeviceClassMappings) -> None:
+    def set_mappings(self, mappings: DeviceClassMappings, gates: Gates) -> None:
         """Charge devices under other names from now on."""
         changed = Changed.of_mappings(self._mappings, mappings)
-        self._mappings = mappings
+        self._mappings, self._gates = mappings, gates
         if self._pricing is not None:
-            self._pricing.mappings = mappings
+            self._pricing.mappings, self._pricing.gates = mappings, gates
         self._notify(changed)
 
     def _prices(self) -> DevicePricing:
         if self._pricing is None:
-            self._pricing = DevicePricing(self._view.state, self._mappings)
+            self._pricing = DevicePricing(self._view.state, self._mappings, gates=self._gates)
         return self._pricing
 
     def _changed(self, type_: type, notice: Notice[Any]) -> None:
@@ -77,16 +74,6 @@ class Devices:
     def _notify(self, changed: Changed) -> None:
         for key in self._waiting.concerned_by(changed):
             self._concerned(key)
-
-
-def _asks_extended(template: PodTemplate) -> bool:
-    """Whether a container asks for a resource that devices may stand behind."""
-    spec = template.spec
-    return any(
-        "/" in name
-        for container in (*spec.init_containers, *spec.containers)
-        for name in {**container.resources.requests, **container.resources.limits}
-    )
 
 
 def _changed(type_: type, notice: Notice[Any]) -> Changed:

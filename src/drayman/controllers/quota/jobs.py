@@ -22,6 +22,8 @@ from drayman.controllers.quota.loop import Key, Loop
 from drayman.controllers.quota.shared import Shared
 from drayman.controllers.quota.standing import may_run, release_quota, why_not
 from drayman.placement.gangs.dialects.kueue import POD_SET
+from drayman.workloads.dispatching.life import is_elsewhere
+from drayman.workloads.dispatching.names import is_left_to_dispatcher
 from drayman.workloads.queued import life
 from drayman.workloads.queued.composing import (
     CompositionError,
@@ -176,7 +178,9 @@ class QueuedJobs:
         """Somebody deletes the Workload: the object is stopped and restored, and then gets another one."""
         if not self._kind.is_suspended(obj):
             await self._suspend(obj, "its Workload is being deleted")
-        elif not await self._restore(obj, workload) and not self._kind.is_active(obj):
+        elif not await self._restore(obj, workload) and not (
+            self._kind.is_active(obj) or is_elsewhere(workload.status)
+        ):
             await self._shared.book.let_go(workload)
 
     async def _finish(self, obj: Object, workload: Known | None, ended: Ended) -> None:
@@ -195,13 +199,14 @@ class QueuedJobs:
     async def _suspended(self, obj: Object, workload: Known) -> None:
         status = workload.status
         if may_run(workload):
-            await self._start(obj, workload)
+            if status.cluster_name is None or is_left_to_dispatcher(self._kind, obj):
+                await self._start(obj, workload)
+            # Otherwise its own controller would run it here, while it runs elsewhere: it stays suspended.
         elif await self._restore(obj, workload):
             return
         elif life.holds_quota(status):
-            if (life.is_evicted(status) or not workload.spec.active) and not self._kind.is_active(
-                obj
-            ):
+            stopped = not self._kind.is_active(obj) and not is_elsewhere(status)
+            if (life.is_evicted(status) or not workload.spec.active) and stopped:
                 await release_quota(self._shared, workload)
         else:
             await self._keep_in_step(obj, workload)

@@ -17,6 +17,7 @@ from drayman.controllers.quota.owners import Owners
 from drayman.controllers.quota.shared import Shared
 from drayman.quota.decisions import Evicted, Refused
 from drayman.quota.reasons import PENDING_EVALUATION
+from drayman.workloads.dispatching.life import is_elsewhere
 from drayman.workloads.queued import life
 from drayman.workloads.queued.conditions import (
     BY_CHECK,
@@ -57,7 +58,7 @@ class Lives:
                 await self._shared.book.let_go(known)
             return
         if life.is_finished(known.status):
-            await self._retain(known, self._shared.configuration.keep_finished_s, "Finished")
+            await self._retain(known, self._shared.configuration.keep_finished_s)
             return
         status = self._next(known)
         if status != known.status:
@@ -206,7 +207,7 @@ class Lives:
         status = known.status
         if not life.is_evicted(status) or not life.holds_quota(status):
             return status
-        if self._owners.will_let_go(known):
+        if self._owners.will_let_go(known) or is_elsewhere(status):
             return status
         evicted = status.condition("Evicted")
         message = "" if evicted is None else evicted.message
@@ -239,10 +240,10 @@ class Lives:
         self._admitting.look_at([known.key])
         return True
 
-    async def _retain(self, known: Known, seconds: float | None, condition: str) -> None:
-        """Delete a Workload that has been kept for long enough."""
+    async def _retain(self, known: Known, seconds: float | None) -> None:
+        """Delete a Workload that has ended and has been kept for long enough."""
         await self._shared.book.let_go(known)
-        found = known.status.condition(condition)
+        found = known.status.condition("Finished")
         if seconds is None or found is None or found.last_transition_time is None:
             return
         left = seconds_of(found.last_transition_time) + seconds - self._now

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from drayman.api import codec
 from drayman.api.errors import DecodeError
 from drayman.api.kueue import (
+    AdmissionFairSharingStatus,
     ClusterQueue,
     ClusterQueueStatus,
     Cohort,
@@ -21,6 +22,7 @@ from drayman.api.kueue import (
     FairSharingStatus,
     FlavorUsage,
     LocalQueue,
+    LocalQueueFairSharingStatus,
     LocalQueueStatus,
     QueueObject,
     ResourceUsage,
@@ -28,6 +30,7 @@ from drayman.api.kueue import (
 )
 from drayman.api.meta import Condition
 from drayman.api.struct import ApiStruct
+from drayman.api.times import timestamp_at
 from drayman.cluster.patches import json_patch
 from drayman.cluster.resources import JsonObject, Resource, typed
 from drayman.controllers.quota.admitting import Admitting
@@ -181,9 +184,26 @@ class QueueStatus:
             admitted_workloads=len(admitted),
             flavors_reservation=() if queue is None else _plain(self._usage(queue, holders)),
             flavors_usage=() if queue is None else _plain(self._usage(queue, admitted)),
-            fair_sharing=old.fair_sharing,
+            fair_sharing=self._past_use("/".join(key), old.fair_sharing),
         )
         await self._write(LOCAL_QUEUES, value, old, new)
+
+    def _past_use(
+        self, key: str, old: LocalQueueFairSharingStatus | None
+    ) -> LocalQueueFairSharingStatus | None:
+        """What a local queue has used, where that decides who comes first: the next process goes on from it."""
+        past = self._admitting.state.past_use
+        if past is None:
+            return old
+        consumed = {
+            name: quantity_of(name, round(amount)) for name, amount in past.consumed(key).items()
+        }
+        known = None if old is None else old.admission_fair_sharing_status
+        if known is not None and known.consumed_resources == consumed:
+            return old
+        now = timestamp_at(self._shared.clock())
+        status = AdmissionFairSharingStatus(consumed_resources=consumed, last_update=now)
+        return LocalQueueFairSharingStatus(admission_fair_sharing_status=status)
 
     def _local_conditions(
         self,

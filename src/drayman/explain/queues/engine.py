@@ -16,10 +16,12 @@ from drayman.api.errors import ApiError
 from drayman.api.kueue import ClusterQueue
 from drayman.api.kueue_workload import Workload
 from drayman.api.limit_ranges import LimitRange
+from drayman.explain.queues.told_prices import ToldPrices
 from drayman.placement.world import World
 from drayman.quota.charging.mapping_rules import MappingsError, read_mappings
 from drayman.quota.charging.mappings import DeviceClassMappings
 from drayman.quota.charging.pricing import DevicePricing
+from drayman.quota.demands import Pricing
 from drayman.quota.reading import key_of
 from drayman.quota.settings import QuotaSettings, settings_of
 from drayman.quota.state import QuotaState
@@ -68,7 +70,10 @@ def queues_of(world: World) -> Queues:
     """An engine that knows the queues and workloads of a world. What makes no sense is left out, and listed."""
     problems: list[Problem] = []
     settings, mappings = _settings(world, problems)
-    state = QuotaState(settings, DevicePricing(world.state, mappings))
+    pricing: Pricing = DevicePricing(world.state, mappings)
+    if world.queue_configuration is None:
+        pricing = ToldPrices(pricing, world.objects.queued_workloads)
+    state = QuotaState(settings, pricing)
     found = Queues(world, state, {}, ())
     for tell, value in _objects(world, state):
         _told(problems, tell, value)

@@ -74,6 +74,10 @@ class Forecast:
         reason = self._line.headline(key).reason
         if reason.kind is Outlook.NEVER or reason in _NOT_ITS_TURN:
             return Estimate(sentence="No start can be estimated: waiting alone does not help.")
+        if reason is Reason.QUOTA_WITHOUT_ROOM:
+            return Estimate(
+                sentence="No start can be estimated: it waits for room on nodes, not for quota."
+            )
         at, now = self.starts.get(key), self._queues.now
         root = self._root(key)
         unknown = self._unknown(root)

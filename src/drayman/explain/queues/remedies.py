@@ -22,10 +22,11 @@ from drayman.api.struct import Json
 from drayman.explain.answer import Operation, Remedy
 from drayman.explain.queue_answer import Need
 from drayman.explain.queues.settling import Settled, supposed, without
-from drayman.explain.queues.standing import Line
+from drayman.explain.queues.standing import Line, wanted_by
 from drayman.explain.remedies.commands import patch_command
 from drayman.quota.amounts import FlavorResource, amount_of, quantity_of
 from drayman.quota.cluster_queues import ClusterQueueState
+from drayman.quota.demands import Unpriced
 from drayman.quota.entries import Entry
 from drayman.quota.tree.nodes import Node
 from drayman.reasons.reason import Reason
@@ -68,6 +69,8 @@ class _Search:
             yield from self._activate()
         elif reason is Reason.QUEUE_INACTIVE:
             yield from self._resume(entry, queue)
+        elif reason is Reason.QUOTA_WITHOUT_ROOM:
+            return  # a matter of nodes
         elif queue is not None and queue.node is not None and self._key in queue.waiting:
             yield from self._for_quota(entry, queue, reason)
 
@@ -236,10 +239,28 @@ class _Search:
                 for resource, amount in short.items()
                 if queue.place.quota(FlavorResource(flavor, resource)).borrowing_limit is not None
             }
-            if limited == short and short:
-                yield from self._raised(value, flavor, short, "borrowingLimit")
-            if short:
-                yield from self._raised(value, flavor, short, "nominalQuota")
+            for field in ("borrowingLimit", "nominalQuota") if short else ():
+                if field == "borrowingLimit" and limited != short:
+                    continue
+                found = list(self._raised(value, flavor, short, field))
+                if not found and (more := self._with_those_ahead(queue, short)) != short:
+                    found = list(self._raised(value, flavor, more, field))
+                yield from found
+
+    def _with_those_ahead(
+        self, queue: ClusterQueueState, short: Mapping[str, int]
+    ) -> Mapping[str, int]:
+        """What it lacks, and what those ahead of it would take first."""
+        more = dict(short)
+        ordered = self._line.in_order(queue)
+        for key in ordered[: min(ordered.index(self._key), MOST_TRIED)]:
+            demands = self._queues.state.entries[key].facts.demands
+            if key in self._line.settled.given or isinstance(demands, Unpriced):
+                continue
+            for resource, amount in wanted_by(demands, counts_pods=True).items():
+                if resource in more:
+                    more[resource] += amount
+        return more
 
     def _raised(
         self, value: ClusterQueue, flavor: str, more: Mapping[str, int], field: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import islice
 
 from drayman.api.kueue import status_of
 from drayman.api.kueue_workload import ADMITTED, EVICTED, Workload, WorkloadStatus
@@ -22,12 +23,14 @@ from drayman.explain.queues.engine import Queues, queues_of
 from drayman.explain.queues.inactive import why_inactive
 from drayman.explain.queues.settling import Settled, settle, take_back
 from drayman.placement.fit.requests import PODS
-from drayman.placement.world import World
+from drayman.placement.world import World, state_of
 from drayman.quota.amounts import FlavorResource, amount_of, quantity_of
 from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.decisions import Evicted, Refused
 from drayman.quota.demands import PodSetDemand, Unpriced
 from drayman.quota.entries import Entry, Holding
+from drayman.quota.fitting.fitter import Unfit
+from drayman.quota.fitting.rooms import Rooms
 from drayman.quota.flavors.matching import mismatch
 from drayman.quota.reasons import SUSPENDED
 from drayman.quota.tree.nodes import FlavorAmounts
@@ -35,6 +38,8 @@ from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.wording import and_list
 
 MOST_HOLDERS = 12
+MOST_SEATED = 100
+"""For how many that get quota room is looked for: those after them are not about to start."""
 
 
 class Line:
@@ -108,6 +113,31 @@ class Line:
             self._positions.update((key, number) for number, key in enumerate(found, start=1))
         return found
 
+    def is_admitted_now(self, key: str) -> bool:
+        """Whether a workload that waits gets quota, and there is room for its pods."""
+        return key in self.settled.given and key not in self.without_room
+
+    @cached_property
+    def without_room(self) -> Mapping[str, str]:
+        """Those that would get quota and find no room for all their pods, with the reason. Without nodes, quota alone decides."""
+        world, given = self.queues.world, self.settled.given
+        if not world.objects.nodes or not given:
+            return {}
+        rooms = Rooms(state_of(world.objects, world.features, world.prices))
+        for pod in world.objects.pods:
+            rooms.see(pod)
+        for workload in self.queues.workloads.values():
+            rooms.follow(workload)
+        found = {}
+        flavors = self.queues.state.books.flavors
+        for key, reserved in islice(given.items(), MOST_SEATED):
+            room = rooms.admit(
+                self.queues.workloads[key], reserved.admission, flavors, self.queues.now
+            )
+            if isinstance(room, Unfit):
+                found[key] = room.message
+        return found
+
     # Judging.
 
     def headline(self, key: str) -> Headline:
@@ -155,6 +185,8 @@ class Line:
         return wording.refused(standing.reason, standing.message, "", (), ())
 
     def _of_waiting(self, entry: Entry, queue: ClusterQueueState) -> Headline:
+        if entry.key in self.without_room:
+            return wording.without_room(queue.name, self.without_room[entry.key])
         if entry.key in self.settled.given:
             return wording.fits(queue.name)
         refusal = self.settled.refusal_of(entry)
@@ -177,6 +209,8 @@ class Line:
         refusal = self.settled.refusal_of(entry)
         standing = self.queues.state.standing(key)
         said = standing if standing is not None else refusal
+        if key in self.settled.given:
+            said = None
         needs = () if queue is None or entry.holding is not None else self.needs(entry, queue)
         holders = self._holders_of(queue, needs)
         return PlaceInQueue(

@@ -71,6 +71,11 @@ def fits(queue: str) -> Headline:
     return Headline.of(Reason.FITS, text)
 
 
+def without_room(queue: str, message: str) -> Headline:
+    text = f"ClusterQueue {queue} has quota for it, but there is no room for all of its pods: {message.rstrip('.')}."
+    return Headline.of(Reason.QUOTA_WITHOUT_ROOM, text)
+
+
 def _short(needs: Sequence[Need]) -> str:
     """What is lacking in each flavor that would do: one of them is enough."""
     ways: dict[str, list[str]] = {}

@@ -82,8 +82,14 @@ class QueuePlan:
         self._world = world.with_objects(world.objects.joined(objects_of(copies)))
         self._planned: list[_Planned] = []
         made: dict[str, QueuedWorkload] = {}
+        there = _workloads_there(world)
         for number, wanted in enumerate(copies, start=1):
             for workload in filter(names_queue, wanted.workloads):
+                metadata = workload.metadata
+                known = there.get((metadata.namespace, workload.kind, metadata.name))
+                if known is not None:
+                    self._planned.append(_Planned(workload, number, (known,)))
+                    continue
                 try:
                     own = list(self._made(workload, wanted.workloads))
                 except (CompositionError, ApiError) as error:
@@ -200,11 +206,17 @@ class QueuePlan:
 
     # What becomes of it.
 
+    def _is_admitted(self, key: str) -> bool:
+        """Whether it gets quota now, or has it already."""
+        entry = self._line.entry(key)
+        has_quota = entry is not None and entry.holding is not None
+        return has_quota or self._line.is_admitted_now(key)
+
     def _refusal(self, planned: _Planned) -> Headline | None:
-        given = self._line.settled.given
         if planned.problem is not None:
             return planned.problem
-        return next((self._line.headline(key) for key in planned.keys if key not in given), None)
+        held = (key for key in planned.keys if not self._is_admitted(key))
+        return next((self._line.headline(key) for key in held), None)
 
     def _answer(self, namespace: str, title: str, keys: list[str]) -> PlannedQueued:
         first = keys[0]
@@ -225,7 +237,7 @@ class QueuePlan:
         )
 
     def _started(self, planned: _Planned) -> Workload:
-        given = [key for key in planned.keys if key in self._line.settled.given]
+        given = [key for key in planned.keys if self._is_admitted(key)]
         workload = planned.workload
         owner = workload.owner
         if isinstance(owner, Job):
@@ -244,6 +256,8 @@ class QueuePlan:
 
     def _additions(self, key: str) -> Additions | None:
         """What the pods of a workload get when they start. Those of several pod sets are planned without it."""
+        if key not in self._line.settled.given:
+            return None  # it has been started already
         spec = spec_of(WorkloadSpec, self._line.queues.workloads[key])
         admission = self._line.settled.given[key].admission
         flavors = self._line.queues.state.books.flavors
@@ -262,6 +276,17 @@ def queue_plan(world: World, copies: Sequence[Wanted]) -> QueuePlan | None:
     if not knows_queues(world) and not (known.cluster_queues or known.local_queues):
         return None
     return QueuePlan(world, copies)
+
+
+def _workloads_there(world: World) -> dict[tuple[str, str, str], str]:
+    """The keys of workloads that exist, by namespace, kind and name of what they were made for."""
+    return {
+        (workload.metadata.namespace, owner.kind, owner.name): key_of(
+            workload.metadata.namespace, workload.metadata.name
+        )
+        for workload in world.objects.queued_workloads
+        for owner in workload.metadata.owner_references
+    }
 
 
 def _unmade(workload: Workload, problem: Headline) -> PlannedQueued:

@@ -97,10 +97,8 @@ class ClaimPrice(Struct, frozen=True):
 class Charges(Charged, frozen=True):
     """What one pod of a set costs, and what the whole set costs once."""
 
-    once: Amounts = {}
-    """For claims that the pods share: to be added to the set as a whole, however many pods it has."""
     claims: tuple[ClaimPrice, ...] = ()
-    """These claims, with what each costs all of its users."""
+    """The claims that its pods share, with what each costs all of its users."""
     items: tuple[Item, ...] = ()
     admin_devices: int = 0
     """Devices that a pod looks at with admin access: they cost nothing."""

@@ -6,7 +6,7 @@
 `state` is the cluster as placement knows it (`ClusterState`; `state_of` makes one of objects): its classes, slices, taint rules, nodes,
 claims and claim templates are read, and nothing is written. A price is one `Charges` for each pod set, or one `Refused` for all of them.
 What the engine of quota adds to the pod sets' own requests is `charges` for each pod, without the requests named in `replaced`, and
-`once` for the set. `price` answers the question of the engine (`quota.demands.Pricing`) about a single pod set.
+`once` for the set. `price_workload` answers the question of the engine (`quota.demands.Pricing`).
 
 Prices are of this moment. `depends_on` says which objects they were made from, and `Waiting` (`waking`) whom a change of these concerns.
 Mappings may be replaced at any time (`mappings`). The work that a price takes is limited; a caller with limits of its own
@@ -19,7 +19,6 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from drayman.api.core import PodResourceClaim
@@ -44,20 +43,11 @@ from drayman.quota.charging.requests import ClaimPricing
 from drayman.quota.charging.rules import Gates, Rules
 from drayman.quota.charging.satisfying import may_be_satisfied
 from drayman.quota.charging.shared_claims import SharedClaims
+from drayman.quota.demands import PodSetRequest
 
 MOST_WORK: Final = 2_000_000
 """Of one price, in the unit of `inventory.allowance`: about a second. Selectors that people write need a small part of that for all
 devices of a large cluster, since devices that they cannot tell apart are looked at once."""
-
-
-class PodSetRequest(Struct, frozen=True):
-    """A pod set that is to be priced."""
-
-    name: str
-    count: int
-    template: PodTemplate
-    min_count: int | None = None
-    """With how few pods the workload can start: there need be devices for no more than these."""
 
 
 class DevicePricing:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from drayman.api.core import Pod
 from drayman.api.kueue import ResourceFlavorSpec
 from drayman.api.kueue_workload import TopologyRequest
 from drayman.placement.fit.requests import PODS
@@ -49,6 +50,10 @@ class Placing:
             found = self._topologies.place(units)
             if not isinstance(found, NotPlaced):
                 return _with_places(assignment, dict(found))
+            if self._topologies.counter is not None and self.finds_places(assignment):
+                # Only devices are missing. Who has them is not known here, so nobody has to go.
+                refusal = Refusal(TOPOLOGY_PLACEMENT_FAILED, found.message)
+                return replace(assignment, mode=Mode.NO_FIT, refusal=refusal)
             assignment = _crowded_out(assignment, units, found)
         empty = self._topologies.place(units, as_if_empty=True)
         if isinstance(empty, NotPlaced):
@@ -57,9 +62,15 @@ class Placing:
         return assignment
 
     def finds_places(self, assignment: Assignment) -> bool:
-        """Whether there are places for all pods as the ledger is now."""
+        """Whether there are places for all pods as the ledger is now.
+
+        The ledger may be without some who would have to go. Devices still count as theirs, so they are left out here; when they have
+        gone, the pods get places with devices.
+        """
         units = self.units(assignment)
-        return not units or not isinstance(self._topologies.place(units), NotPlaced)
+        return not units or not isinstance(
+            self._topologies.place(units, with_devices=False), NotPlaced
+        )
 
     def are_free(self, assignment: Assignment) -> bool:
         """Whether the places that were found are still free."""
@@ -115,7 +126,16 @@ class Placing:
             affinity=demand.affinity,
             tolerations=(*demand.tolerations, *flavor.tolerations),
             request=demand.topology or _ANYWHERE,
+            sample=_tolerating(demand.sample, flavor),
         )
+
+
+def _tolerating(sample: Pod | None, flavor: ResourceFlavorSpec) -> Pod | None:
+    """A pod as it is started in a flavor, as far as nodes that keep pods away are concerned."""
+    if sample is None or not flavor.tolerations:
+        return sample
+    spec = sample.spec
+    return replace(sample, spec=replace(spec, tolerations=(*spec.tolerations, *flavor.tolerations)))
 
 
 def _with_places(assignment: Assignment, found: dict[str, Placement]) -> Assignment:

@@ -24,14 +24,17 @@ from drayman.api.custom_groups import KueueTopology
 from drayman.api.errors import DecodeError
 from drayman.api.kueue import ResourceFlavorSpec
 from drayman.api.kueue_workload import TopologyRequest
+from drayman.api.meta import ObjectMeta
 from drayman.api.pods import is_finished
 from drayman.inventory.undo import UndoLog
+from drayman.placement.claims import ClaimsNotReadyError
 from drayman.placement.fit.requests import PODS, requests_of
 from drayman.placement.topologies import levels_of
 from drayman.quota.amounts import Amounts, plus
 from drayman.quota.demands import Domain, NotPlaced, Placement, TopologyDemand
 from drayman.quota.topology.counting import Limits
-from drayman.quota.topology.flavor import FlavorTopology
+from drayman.quota.topology.devices import DeviceCounter
+from drayman.quota.topology.flavor import FlavorTopology, leader_and_workers
 from drayman.quota.topology.usage import DomainUsage
 
 PLACED_BY: Final = "kueue.x-k8s.io/workload"
@@ -65,6 +68,8 @@ class ClusterTopologies:
         self._pods: dict[str, tuple[str, Amounts]] = {}  # by uid: the node, and what is used there
         self._others: dict[str, Amounts] = {}  # by node
         self._used: dict[tuple[str, ...], DomainUsage] = {}  # by levels of assignments
+        self.counter: DeviceCounter | None = None
+        """Counts what devices allow of pods that ask for some, where a state of the cluster is at hand."""
 
     # What the cluster shows.
 
@@ -209,11 +214,16 @@ class ClusterTopologies:
         return None
 
     def place(
-        self, units: Sequence[PlacedUnit], *, as_if_empty: bool = False
+        self,
+        units: Sequence[PlacedUnit],
+        *,
+        as_if_empty: bool = False,
+        with_devices: bool = True,
     ) -> Mapping[str, Placement] | NotPlaced:
         """Places for the pod sets of a workload, by name, each beside those before it. Nothing is kept.
 
         `as_if_empty`: as if no other workload were there. What does not fit even then will not fit by driving others out.
+        Without `with_devices`, and in an empty cluster, only what nodes have counts.
         """
         found: dict[str, Placement] = {}
         own: dict[tuple[str, ...], dict[Domain, Amounts]] = {}
@@ -224,7 +234,10 @@ class ClusterTopologies:
                     return NotPlaced(f"the topology of flavor {unit.flavor} does not exist")
                 levels = flavor.capacity.assigned_levels
                 used = own.setdefault(levels, {}) if as_if_empty else self.used(levels)
-                limits = None if as_if_empty else unit.limits
+                counts_devices = with_devices and not as_if_empty
+                limits = self._limits(unit) if counts_devices else None
+                if isinstance(limits, NotPlaced):
+                    return limits
                 result = flavor.place(unit.demands, used, limits)
                 if isinstance(result, NotPlaced):
                     return result
@@ -236,6 +249,30 @@ class ClusterTopologies:
                     else:
                         self.add([(placement, per_pod[name])])
         return found
+
+    def _limits(self, unit: PlacedUnit) -> Limits | NotPlaced | None:
+        """What devices allow of the pods. A workload without its claim templates is placed when it has them."""
+        if unit.limits is not None or self.counter is None:
+            return unit.limits
+        leader = _leader(unit.demands)
+        workers = next((each for each in unit.demands if each is not leader), unit.demands[0])
+        if workers.sample is None and (leader is None or leader.sample is None):
+            return None
+        sample, leads = _sample_of(workers), None if leader is None else _sample_of(leader)
+        try:
+            return self.counter.limits(sample, workers.count, 0.0, leads)
+        except ClaimsNotReadyError as error:
+            return NotPlaced(f"pod set {workers.pod_set!r}: {error}")
+
+
+def _sample_of(demand: TopologyDemand) -> Pod:
+    """A pod as devices are counted for it. One that asks for none may be anywhere."""
+    return demand.sample or Pod(metadata=ObjectMeta(name=demand.pod_set, uid=f"<{demand.pod_set}>"))
+
+
+def _leader(demands: Sequence[TopologyDemand]) -> TopologyDemand | None:
+    pair = leader_and_workers(demands)
+    return None if isinstance(pair, NotPlaced) else pair[0]
 
 
 def _count(used: dict[Domain, Amounts], placement: Placement, per_pod: Amounts) -> None:

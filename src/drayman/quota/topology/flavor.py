@@ -111,6 +111,8 @@ class FlavorTopology:
         key = (
             # Whoever asks in turn about the cluster as it is and without its users gets two counts that stay.
             isinstance(used, DomainUsage),
+            # What was counted within limits says nothing about pods, or questions, without them.
+            limits is None,
             wish.layers,
             _key_of(workers),
             None if leader is None else _key_of(leader),

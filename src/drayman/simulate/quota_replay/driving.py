@@ -82,7 +82,7 @@ class Run:
         elif step.delete is not None:
             self.objects.delete(step.delete, self._now)
         elif step.finish is not None:
-            key = f"{step.finish.namespace}/{step.finish.name}"
+            key = self.objects.finish(step.finish)
             done = Ended(succeeded=True, message="Job finished successfully")
             self._write(key, life.finished(self._status(key), done, self._now))
         elif step.settle is not None:

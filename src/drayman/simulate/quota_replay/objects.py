@@ -14,7 +14,7 @@ from drayman.api.limit_ranges import LimitRange
 from drayman.api.struct import Json
 from drayman.quota.state import QuotaState
 from drayman.simulate.quota_replay.devices import ScenarioDevices
-from drayman.simulate.quota_replay.scenario import Object, Target
+from drayman.simulate.quota_replay.scenario import Object, ScenarioError, Target
 
 Key = tuple[str, str, str]
 """Kind, namespace and name."""
@@ -56,17 +56,29 @@ class Objects:
             self._tell(key, now)
 
     def patch(self, target: Target, now: float) -> None:
-        key = (target.kind, target.namespace, target.name)
+        key = self._known(target)
         self._objects[key] = merged(self._objects[key], target.body)
         self._tell(key, now)
 
     def delete(self, target: Target, now: float) -> None:
-        key = (target.kind, target.namespace, target.name)
-        value = self._objects.pop(key)
+        value = self._objects.pop(self._known(target))
         if self._devices.knows(target.kind):
             self._devices.remove(value)
         else:
             _REMOVING.get(target.kind, _ignore)(self._state, target.namespace, target.name, now)
+
+    def _known(self, target: Target) -> Key:
+        """The key of an object that is there. Raises ScenarioError."""
+        key = (target.kind, target.namespace, target.name)
+        if key not in self._objects:
+            name = "/".join(part for part in key[1:] if part)
+            raise ScenarioError(f"there is no {target.kind} {name}")
+        return key
+
+    def finish(self, target: Target) -> str:
+        """The key of a workload that ends. Raises ScenarioError."""
+        self._known(target)
+        return f"{target.namespace}/{target.name}"
 
     def price_again(self, now: float) -> None:
         """Have all be priced again that have no quota yet: the devices may be others."""

@@ -6,9 +6,14 @@ from typing import Any
 
 from msgspec import field
 
+from drayman.api.errors import ApiError
 from drayman.api.struct import ApiStruct, Json
 
 Object = dict[str, Any]
+
+
+class ScenarioError(ApiError):
+    """A scenario that cannot be replayed: something happens to an object that is not there."""
 
 
 class Target(ApiStruct):

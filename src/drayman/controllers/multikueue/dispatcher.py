@@ -1,0 +1,275 @@
+"""What is to be done about each workload that is handed over: one look, at most one step.
+
+What that is follows from the Workload on the manager and from its copies on the workers that answer, so it does not matter when this is
+called, how often, or by which process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from drayman.api.kueue_workload import WorkloadStatus
+from drayman.controllers.multikueue.copying import Copying
+from drayman.controllers.multikueue.links import Link
+from drayman.controllers.multikueue.mirroring import Mirroring
+from drayman.controllers.multikueue.withdrawing import withdraw
+from drayman.controllers.multikueue.workers import Worker
+from drayman.controllers.quota.book import Known
+from drayman.controllers.quota.configuration import Dispatching
+from drayman.controllers.quota.loop import Key, Loop
+from drayman.controllers.quota.shared import Shared
+from drayman.workloads.dispatching import life as away
+from drayman.workloads.dispatching.copies import Needs, is_copy_of, workload_content, workload_copy
+from drayman.workloads.dispatching.life import Standing
+from drayman.workloads.dispatching.ranking import Outlook, Room, first_admitted, offer
+from drayman.workloads.queued import life
+
+_UNSUPPORTED = (
+    "only jobs and their like can run in another cluster, not single pods, groups of pods and sets"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where the workloads of a queue go."""
+
+    check: str
+    clusters: tuple[str, ...]
+
+
+class Dispatcher:
+    """Looks at workloads, one by one."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        copying: Copying,
+        mirroring: Mirroring,
+        links: Mapping[str, Link],
+        route: Callable[[Known], Route | None],
+        drained: Callable[[str], None],
+    ) -> None:
+        """`route` says where a workload goes, if anywhere; `drained` is called with the worker that something was taken back from."""
+        self._shared = shared
+        self._copying = copying
+        self._mirroring = mirroring
+        self._links = links
+        self._route = route
+        self._drained = drained
+        self.loop = Loop("dispatched workloads", self.attend)
+
+    @property
+    def _options(self) -> Dispatching:
+        return self._shared.configuration.dispatching
+
+    async def attend(self, key: Key) -> None:
+        known = self._shared.book.find(key)
+        if known is not None and known.problem:
+            return
+        route = None if known is None else self._route(known)
+        if known is None or (route is None and not away.is_elsewhere(known.status)):
+            await self._withdraw(key, self._workers())
+        elif (
+            route is not None
+            and not known.is_leaving
+            and away.wants_worker(known.spec, known.status)
+        ):
+            await self._dispatch(known, route)
+        else:
+            await self._recall(known)
+
+    def _workers(self, *but: str) -> list[Worker]:
+        """Those that answer."""
+        found = [link.worker for link in self._links.values() if link.name not in but]
+        return [worker for worker in found if worker is not None]
+
+    # Back to the manager.
+
+    async def _withdraw(self, key: Key, workers: Iterable[Worker]) -> bool:
+        """Take a workload back from workers. True when nothing of it is left there."""
+        clean = True
+        for worker in workers:
+            if await withdraw(worker, key):
+                self._drained(worker.name)
+            else:
+                clean = False
+        return clean
+
+    async def _recall(self, known: Known) -> None:
+        """It must not run anywhere any more."""
+        clean = await self._withdraw(known.key, self._workers())
+        status = known.status
+        if not clean or not away.is_elsewhere(status) or life.is_finished(status):
+            return
+        if not self._is_over(known, status.cluster_name):
+            return
+        if await self._mirroring.clear(known):
+            await self._shared.book.write_status(known, away.nowhere(status))
+
+    def _is_over(self, known: Known, cluster: str | None) -> bool:
+        """Whether nothing runs on a worker that was found without anything, or that does not answer."""
+        link = None if cluster is None else self._links.get(cluster)
+        if link is None or link.worker is not None:
+            return True
+        left = self._patience_left(link)
+        if left > 0:
+            self.loop.queue.add_after(known.key, left)
+        return left <= 0
+
+    def _patience_left(self, link: Link) -> float:
+        return link.silence.since + self._options.lost_after_s - self._shared.clock()
+
+    # To a worker.
+
+    async def _dispatch(self, known: Known, route: Route) -> None:
+        state = away.check_state(known.status, route.check)
+        if state is None or state.state in (life.RETRY, life.REJECTED):
+            return
+        if known.status.cluster_name is not None:
+            await self._follow(known, route, known.status.cluster_name)
+        elif self._mirroring.job_of(known) is None:
+            if not self._mirroring.is_of_known_kind(known):
+                await self._reject(known, route)
+        else:
+            await self._offer(known, route)
+
+    async def _reject(self, known: Known, route: Route) -> None:
+        now = self._shared.clock()
+        status = away.with_check(known.status, route.check, life.REJECTED, _UNSUPPORTED, now)
+        await self._shared.book.write_status(known, status)
+
+    async def _offer(self, known: Known, route: Route) -> None:
+        """Ask workers that have room, until one of them has admitted it."""
+        needs = self._copying.needs(known.key[0], known.spec)
+        outlooks = [self._outlook(known, needs, name) for name in route.clusters]
+        offered = offer(outlooks, known.status.nominated_cluster_names)
+        now, check = self._shared.clock(), route.check
+        winner = first_admitted(offered.clusters, self._admitted(known))
+        if winner is not None:
+            known = await self._write(known, away.taken(known.status, check, winner, now))
+            self._report(known, check)
+            await self._follow(known, route, winner)
+            return
+        status = away.offered(known.status, check, offered.clusters, offered.message, now)
+        known = await self._write(known, status)
+        for name in offered.clusters:
+            worker = self._links[name].worker
+            if worker is not None:
+                await self._hand_over(worker, known, needs)
+        await self._withdraw(known.key, self._workers(*offered.clusters))
+
+    def _admitted(self, known: Known) -> set[str]:
+        """The workers that have admitted what they were offered."""
+        return {
+            worker.name
+            for worker in self._workers()
+            if (copy := self._current_copy(worker, known)) is not None
+            and away.may_be_taken(copy.status)
+        }
+
+    def _current_copy(self, worker: Worker, known: Known) -> Known | None:
+        copy = worker.copy(known.key)
+        if copy is None or copy.is_leaving or not copy.spec.active:
+            return None
+        content, uid = workload_content(known.spec), known.workload.metadata.uid
+        return copy if is_copy_of(copy.workload.metadata, uid, content) else None
+
+    def _outlook(self, known: Known, needs: Needs, name: str) -> Outlook:
+        link, origin = self._links.get(name), self._options.origin
+        worker = None if link is None else link.worker
+        if link is None or link.is_removed:
+            return Outlook(name, Room.AWAY, "there is no such MultiKueueCluster")
+        if worker is None:
+            trouble = "" if link.trouble is None else f": {link.trouble.message}"
+            return Outlook(name, Room.AWAY, f"it does not answer{trouble}")
+        if not worker.has_namespace(known.key[0]):
+            return Outlook(name, Room.REFUSED, f"it has no namespace {known.key[0]}")
+        if worker.has_other(known.key):
+            return Outlook(name, Room.REFUSED, f"it has a Workload {known.name} of its own")
+        found = self._mirroring.job_of(known)
+        obstacle = self._copying.obstacle(worker, needs, origin) or (
+            self._mirroring.obstacle(worker, *found, origin) if found is not None else ""
+        )
+        if obstacle:
+            return Outlook(name, Room.REFUSED, obstacle)
+        now = self._shared.clock()
+        if self._current_copy(worker, known) is not None and self._is_admitted_at(worker, known):
+            return Outlook(name, Room.NOW)  # The room is its own.
+        return Outlook(name, *worker.room.ask(*known.key, known.spec, needs, now))
+
+    def _is_admitted_at(self, worker: Worker, known: Known) -> bool:
+        copy = worker.copy(known.key)
+        return copy is not None and away.may_be_taken(copy.status)
+
+    async def _hand_over(self, worker: Worker, known: Known, needs: Needs) -> None:
+        """Have the copy of a workload on a worker, and what it needs."""
+        origin = self._options.origin
+        if worker.copy(known.key) is not None:
+            if self._current_copy(worker, known) is None:
+                await withdraw(worker, known.key)  # Of what it was before.
+            return
+        if worker.jobs_of(known.key):
+            await withdraw(worker, known.key)
+            return
+        await self._copying.bring(worker, needs, origin)
+        uid = known.workload.metadata.uid
+        await worker.book.create(workload_copy(*known.key, uid, known.spec, origin))
+
+    async def _follow(self, known: Known, route: Route, cluster: str) -> None:
+        """It is a worker's: have the job run there, and show what becomes of it."""
+        link = self._links.get(cluster)
+        if link is None or link.is_removed:
+            await self._try_again(known, route, f"there is no MultiKueueCluster {cluster} any more")
+            return
+        worker = link.worker
+        copy = None if worker is None else worker.copy(known.key)
+        there = link.silence if worker is None else None if copy is None else copy.status
+        standing = away.standing(there, self._shared.clock(), self._options.lost_after_s)
+        why = self._why_again(standing, cluster)
+        if why:
+            await self._try_again(known, route, why)
+        elif standing is Standing.SILENT:
+            self.loop.queue.add_after(known.key, self._patience_left(link) + 0.05)
+        elif worker is not None and copy is not None:
+            await self._run(worker, known, copy, standing)
+        await self._withdraw(known.key, self._workers(cluster))
+
+    def _why_again(self, standing: Standing, cluster: str) -> str:
+        match standing:
+            case Standing.LOST:
+                seconds = f"{self._options.lost_after_s:g}s"
+                return f"cluster {cluster} has not answered for {seconds}"
+            case Standing.GONE:
+                return f"it was deleted in cluster {cluster}"
+            case Standing.EVICTED:
+                return f"it was evicted in cluster {cluster}"
+            case _:
+                return ""
+
+    async def _run(self, worker: Worker, known: Known, copy: Known, standing: Standing) -> None:
+        if standing is Standing.RUNS:
+            needs = self._copying.needs(known.key[0], known.spec)
+            await self._copying.bring(worker, needs, self._options.origin)
+            await self._mirroring.create(worker, known, self._options.origin)
+        await self._mirroring.bring_back(worker, known)
+        if standing is Standing.ENDED and not worker.jobs_of(known.key):
+            # The job is gone already, and only its Workload says how it ended.
+            now = self._shared.clock()
+            status = away.as_ended_there(known.status, copy.status, now, known.generation)
+            await self._write(known, status)
+
+    async def _try_again(self, known: Known, route: Route, why: str) -> None:
+        now = self._shared.clock()
+        message = f"The workload begins elsewhere: {why}"
+        status = away.to_be_tried_again(known.status, route.check, message, now)
+        known = await self._write(known, status)
+        self._report(known, route.check)
+
+    async def _write(self, known: Known, status: WorkloadStatus) -> Known:
+        return await self._shared.book.write_status(known, status)
+
+    def _report(self, known: Known, check: str) -> None:
+        state = away.check_state(known.status, check)
+        if state is not None:
+            self._shared.book.record(known, "Normal", "MultiKueue", state.message)

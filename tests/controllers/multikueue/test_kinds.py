@@ -1,0 +1,55 @@
+"""What can be handed over, and how it looks on the manager meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from controllers.multikueue.clusters import QUEUE, WORKLOADS, check, clusters, job, runs_in
+from drayman.cluster.resources import JOBS, PODS
+
+
+async def test_a_job_that_its_own_controller_runs_stays_suspended(tmp_path: Path) -> None:
+    """It came before its queue handed work over, so it does not say who runs it. It runs elsewhere, and its end is shown."""
+    async with clusters(tmp_path, {"one": "cpu=1"}) as place:
+        manager = place.manager
+        await manager.create(JOBS, job("train", run_for="1s"))
+        await place.join("one")
+        await manager.workload(runs_in("one"))
+        await place.workers["one"].running_pod()
+        shown = await manager.until_one(JOBS, "train")
+        assert shown.spec.suspend
+        assert shown.spec.managed_by is None
+        await manager.workload(lambda w: w.status.is_true("Finished"))
+        await manager.until_one(JOBS, "train", lambda j: j.status.succeeded == 1)
+        assert not (await manager.client.list(PODS)).items
+
+
+async def test_single_pods_are_rejected_by_the_check(tmp_path: Path) -> None:
+    """The check says why, and the Workload is not active any more."""
+    async with clusters(tmp_path, {"one": "cpu=1"}) as place:
+        manager = place.manager
+        await place.join("one")
+        container = {"name": "main", "image": "i", "resources": {"requests": {"cpu": 1}}}
+        await manager.create(
+            PODS,
+            {
+                "metadata": {"name": "alone", "labels": {QUEUE: "q"}},
+                "spec": {"containers": [container]},
+            },
+        )
+        found = await manager.workload(lambda w: check(w)[0] == "Rejected")
+        assert "not single pods" in check(found)[1]
+        await manager.until(WORKLOADS, lambda values: not values[0].spec.get("active", True))
+
+
+async def test_a_job_of_the_worker_with_the_same_name_is_left_alone(tmp_path: Path) -> None:
+    """The worker is not asked, and the check says why."""
+    async with clusters(tmp_path, {"one": "cpu=1"}) as place:
+        manager, one = place.manager, place.workers["one"]
+        await one.create(JOBS, job("train", queue="other"))
+        own = await one.until_one(JOBS, "train")
+        await place.join("one")
+        await manager.job("train")
+        found = await manager.workload(lambda w: "of its own" in check(w)[1])
+        assert "one: it has a Job train of its own" in check(found)[1]
+        assert (await one.until_one(JOBS, "train")).metadata.uid == own.metadata.uid
