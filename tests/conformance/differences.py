@@ -47,7 +47,7 @@ DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
         "pod/quota-exceeded": "quota is not enforced by admission",
         "views/table-claim-deleted": "tables of claims have columns for the node and the devices",
     },
-    "queues": {
+    "queues/scenarios": {
         "departments-r18": "the same runs; a gang of which moved members found their places taken is ended, not left",
         "departments-r25": _BY_CHANCE,
         "departments-r6": _FEWER_EVICTIONS,

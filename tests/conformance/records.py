@@ -43,10 +43,12 @@ def typed(file: str, kind: type[T]) -> list[T]:
 
 
 def problems(file: str) -> list[JsonObject]:
-    """The allocation problems of a file. Skips the test that asks for upstream's table where there is none."""
-    if file != UPSTREAMS_TABLE:
+    """The records of a file of ours, or of the reference. Skips the test that asks for the latter where it is not."""
+    if file in FILES:
         return records(file)
-    path = REFERENCE / f"{file}.json"
-    if not path.exists():
-        pytest.skip("upstream's table of allocation problems is not beside the repository")
-    return msgspec.json.decode(path.read_bytes(), type=list[JsonObject])
+    table, scenarios = REFERENCE / f"{file}.json", REFERENCE / f"{file}.jsonl"
+    if table.exists():
+        return msgspec.json.decode(table.read_bytes(), type=list[JsonObject])
+    if scenarios.exists():
+        return [msgspec.json.decode(line) for line in scenarios.read_bytes().splitlines()]
+    pytest.skip(f"the records {file} are not beside the repository")

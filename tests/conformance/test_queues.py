@@ -22,7 +22,7 @@ from conformance.records import REFERENCE
 from drayman.simulate.queue_scenarios import decoded, replayed
 
 FOLDER: Final = REFERENCE / "queues"
-FILE: Final = "queues"
+FILE: Final = "queues/scenarios"
 LEAST: Final = 0.95
 """Of each family, as much as this at least ends with the same pods running."""
 

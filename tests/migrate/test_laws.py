@@ -19,12 +19,13 @@ SHARED = ROOT.parent / "shared" / "manifests"
 CASES = [*VERSIONS, *ALPHA2, *PLUGINS, *GANGS]
 YAML = [case for case in CASES if not case.before.startswith("{")]
 OLD = sorted(ROOT.glob("examples/migrate/*.yaml"))
-# The example of extended resources asks as one asks a device plugin, on purpose.
+# These ask as one asks a device plugin, on purpose.
+CLASSIC = ("5-extended-resource.yaml", "by-name.yaml", "one-too-many.yaml")
 CURRENT = [
     *(
         path
         for path in ROOT.glob("examples/**/*.yaml")
-        if path not in OLD and path.name != "5-extended-resource.yaml"
+        if path not in OLD and path.name not in CLASSIC
     ),
     *SHARED.glob("example-driver/*.yaml"),
     *SHARED.glob("nvidia-quickstart/*.yaml"),
