@@ -13,6 +13,8 @@ PARTS: Final = "example.com/parts"
 CONFIGURATION: Final[Object] = {
     "apiVersion": "config.kueue.x-k8s.io/v1beta2",
     "kind": "Configuration",
+    # A clock that leaps ahead ends the time that pods have to become ready; a minute of back-off would only be waited out.
+    "waitForPodsReady": {"requeuingStrategy": {"backoffBaseSeconds": 1, "backoffMaxSeconds": 1}},
     "resources": {
         "deviceClassMappings": [
             {"name": GPUS, "deviceClassNames": ["gpu.example.com"]},
