@@ -29,7 +29,6 @@ PODS_READY_TIMEOUT: Final = "PodsReadyTimeout"
 ADMISSION_CHECK: Final = "AdmissionCheck"
 CLUSTER_QUEUE_STOPPED: Final = "ClusterQueueStopped"
 LOCAL_QUEUE_STOPPED: Final = "LocalQueueStopped"
-NODE_FAILURES: Final = "NodeFailures"
 DEACTIVATED: Final = "Deactivated"
 
 # Preempted.
