@@ -12,6 +12,7 @@ import click
 
 from drayman.cli import files
 from drayman.cli.errors import UserError
+from drayman.cli.options import results_option
 from drayman.cli.output import to_stderr
 
 if TYPE_CHECKING:
@@ -41,13 +42,7 @@ inventory built and selectors compiled; cold_us: from JSON).
     metavar="FILE",
     help="A .json array or .jsonl, also .gz; - for stdin.",
 )
-@click.option(
-    "--results",
-    required=True,
-    type=files.PATH,
-    metavar="FILE",
-    help="Where to write; - for stdout.",
-)
+@results_option
 @click.option(
     "--policy",
     type=click.Choice(["first-fit", "best"]),

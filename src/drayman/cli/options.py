@@ -1,4 +1,4 @@
-"""Options that several commands have: where a cluster is, and how long a scheduler waits."""
+"""Options that several commands have: files to read and write, where a cluster is, and how long a scheduler waits."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
+
+from drayman.cli import files
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -18,6 +20,31 @@ class Seconds(click.FloatRange):
 
 
 SECONDS: Final = Seconds(0)
+
+
+def manifests_option(function: F) -> F:
+    """`-f`, as `paths`."""
+    return click.option(
+        "-f",
+        "--filename",
+        "paths",
+        type=files.PATH,
+        metavar="FILE",
+        multiple=True,
+        required=True,
+        help="Manifests: a file, a folder, or - for standard input. May be given several times.",
+    )(function)
+
+
+def results_option(function: F) -> F:
+    """`--results`, the name of a file that is written."""
+    return click.option(
+        "--results",
+        required=True,
+        type=files.PATH,
+        metavar="FILE",
+        help="Where to write; - for stdout.",
+    )(function)
 
 
 def data_dir_option(function: F) -> F:

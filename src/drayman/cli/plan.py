@@ -10,7 +10,7 @@ import click
 from drayman.cli import files
 from drayman.cli.connecting import Where
 from drayman.cli.errors import no_answer
-from drayman.cli.options import prices_option
+from drayman.cli.options import manifests_option, prices_option
 from drayman.cli.output import console, format_option, print_data
 from drayman.cli.prices import load_prices
 from drayman.cli.worlds import load_world, unobtrusively, world_options
@@ -43,16 +43,7 @@ Exit status: 0 all pods fit, 1 some do not, 2 there is no answer.
     epilog=_EPILOG,
     options_metavar="-f FILE [OPTIONS]",
 )
-@click.option(
-    "-f",
-    "--filename",
-    "paths",
-    type=files.PATH,
-    metavar="FILE",
-    multiple=True,
-    required=True,
-    help="Manifests: a file, a folder, or - for standard input. May be given several times.",
-)
+@manifests_option
 @click.option(
     "--times",
     type=click.IntRange(1, MOST_COPIES),

@@ -11,6 +11,7 @@ import click
 from drayman.cli import files
 from drayman.cli.connecting import Where, talk
 from drayman.cli.errors import UserError, no_answer
+from drayman.cli.options import manifests_option
 from drayman.cli.output import console, format_option, print_data
 from drayman.cli.worlds import load_world, unobtrusively, world_options
 
@@ -37,16 +38,7 @@ Exit status: 0 everything has a price, 1 something has none, 2 there is no answe
     epilog=_EPILOG,
     options_metavar="-f FILE [OPTIONS]",
 )
-@click.option(
-    "-f",
-    "--filename",
-    "paths",
-    type=files.PATH,
-    metavar="FILE",
-    multiple=True,
-    required=True,
-    help="Manifests: a file, a folder, or - for standard input. May be given several times.",
-)
+@manifests_option
 @click.option(
     "--config",
     type=files.PATH,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 import msgspec
@@ -10,9 +10,7 @@ import msgspec
 from drayman.cli import files
 from drayman.cli.errors import UserError
 from drayman.cli.output import to_stderr
-
-if TYPE_CHECKING:
-    from drayman.simulate.queue_scenarios import Scenario
+from drayman.cli.replay.scenario_files import counted, read_scenarios, scenario_options
 
 _EPILOG: Final = """\b
 Examples:
@@ -27,20 +25,7 @@ rest (placement), how often pods of each group were evicted until then
 
 
 @click.command(epilog=_EPILOG)
-@click.option(
-    "--scenarios",
-    required=True,
-    type=files.PATH,
-    metavar="FILE",
-    help="A .jsonl of scenarios; - for stdin.",
-)
-@click.option(
-    "--results",
-    required=True,
-    type=files.PATH,
-    metavar="FILE",
-    help="Where to write; - for stdout.",
-)
+@scenario_options
 def queues(scenarios: str, results: str) -> None:
     """Decide scenarios of queues and pod groups.
 
@@ -49,29 +34,15 @@ def queues(scenarios: str, results: str) -> None:
     """
     from drayman.cli.progress import tracked
     from drayman.quota.shares.places import PlaceError
-    from drayman.simulate.queue_scenarios import replayed
+    from drayman.simulate.queue_scenarios import ScenarioError, decoded, replayed
 
     files.refuse_overwriting(results, scenarios)
-    decoded = _decode(scenarios)
+    found = read_scenarios(scenarios, decoded, ScenarioError)
     with files.writing(results) as out:
-        for scenario in tracked(decoded, "replaying"):
+        for scenario in tracked(found, "replaying"):
             try:
                 result = replayed(scenario)
             except PlaceError as error:
                 raise UserError(f"scenario {scenario.name}: {error}") from error
             out.write(msgspec.json.encode(result) + b"\n")
-    count = "1 scenario" if len(decoded) == 1 else f"{len(decoded)} scenarios"
-    to_stderr(f"{count}, all at rest")
-
-
-def _decode(path: str) -> list[Scenario]:
-    from drayman.simulate.queue_scenarios import ScenarioError, decoded
-
-    found = []
-    for number, line in enumerate(files.read(path).splitlines(), 1):
-        if line.strip():
-            try:
-                found.append(decoded(line))
-            except ScenarioError as error:
-                raise UserError(f"{files.display_name(path)}:{number}: {error}") from error
-    return found
+    to_stderr(f"{counted(len(found))}, all at rest")
