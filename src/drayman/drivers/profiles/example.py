@@ -22,18 +22,9 @@ from drayman.api.resource import (
     NodeAllocatableResourceMapping,
     ResourceSlice,
 )
+from drayman.drivers.describing import TRUE, capacity, device_class, integer, string, uuid, version
 from drayman.drivers.profiles import machines
-from drayman.drivers.profiles.hardware import (
-    TRUE,
-    HardwareNode,
-    capacity,
-    device_class,
-    integer,
-    pool_slices,
-    string,
-    uuid,
-    version,
-)
+from drayman.drivers.profiles.hardware import HardwareNode, pool_slices
 from drayman.drivers.profiles.machines import Machine, Spot
 from drayman.drivers.profiles.profile import Profile
 
