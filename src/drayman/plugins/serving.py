@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 import grpc
@@ -78,7 +79,7 @@ class PluginServer:
         self._service = service
         self._versions = versions
         self._reports_health = reports_health
-        self._servers: list[Any] = []
+        self._servers: list[tuple[Path, Any]] = []
 
     async def start(self) -> None:
         """Serve. The socket in the registry comes last: a node that finds it calls the other at once. Raises SocketError, OSError."""
@@ -95,14 +96,14 @@ class PluginServer:
             server.add_generic_rpc_handlers(served)
             server.add_insecure_port(address(path))
             await server.start()
-            self._servers.append(server)
+            self._servers.append((path, server))
 
     async def stop(self) -> None:
         """End: the node first learns that the driver goes, and calls that it has made are finished."""
-        self.sockets.registration.unlink(missing_ok=True)
         while self._servers:
-            await self._servers.pop().stop(_GRACE_S)
-        self.sockets.services.unlink(missing_ok=True)
+            path, server = self._servers.pop()
+            path.unlink(missing_ok=True)
+            await server.stop(_GRACE_S)
 
     def _registration_handler(self) -> Any:
         async def get_info(_request: object, _context: object) -> registration_pb2.PluginInfo:
