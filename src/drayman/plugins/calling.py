@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
@@ -61,6 +62,9 @@ class Connection:
             return await invoke(request, timeout=timeout_s, wait_for_ready=True)
         except grpc.aio.AioRpcError as error:
             raise _call_error(self.path, method, error) from error
+        except asyncio.CancelledError:
+            _unless_closed(self.path, method)
+            raise
 
     async def stream(self, method: Method, request: object) -> AsyncIterator[Any]:
         """Answers until the server ends them. Raises CallError."""
@@ -75,6 +79,9 @@ class Connection:
                 yield answer
         except grpc.aio.AioRpcError as error:
             raise _call_error(self.path, method, error) from error
+        except asyncio.CancelledError:
+            _unless_closed(self.path, method)
+            raise
         finally:
             call.cancel()
 
@@ -86,6 +93,13 @@ class Connection:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+def _unless_closed(path: Path, method: Method) -> None:
+    """A call whose channel is closed ends like one whose task is cancelled. Raises CallError if nobody has cancelled it."""
+    task = asyncio.current_task()
+    if task is not None and not task.cancelling():
+        raise CallError(f"{path}: {method.name}: the plugin has been deregistered") from None
 
 
 def _call_error(path: Path, method: Method, error: Any) -> CallError:

@@ -40,6 +40,8 @@ from drayman.plugins.model import ClaimRef, Failed, Ready
 
 T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
+_API_S: Final = 30.0
+"""A node waits for 45 seconds, and should hear why nothing comes."""
 _TAKING: Final = "devices"
 _SERIAL: Final = "serialize"
 
@@ -168,9 +170,12 @@ class Preparer:
 
     async def _read(self, ref: ClaimRef) -> ResourceClaim:
         try:
-            return await self._client.get(RESOURCE_CLAIMS, ref.name, ref.namespace)
+            async with asyncio.timeout(_API_S):
+                return await self._client.get(RESOURCE_CLAIMS, ref.name, ref.namespace)
         except NotFoundError:
             raise PrepareError(f"claim {ref} does not exist") from None
+        except TimeoutError:
+            raise PrepareError(f"claim {ref}: the API server does not answer") from None
 
     async def _take(self, record: Record) -> None:
         """Write down that a claim gets its devices, unless another one has one of them. Raises PrepareError."""
