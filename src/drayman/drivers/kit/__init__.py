@@ -11,6 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from drayman.api.resource import Device as Device
+    from drayman.api.struct import always as always
+    from drayman.drivers.describing import capacity as capacity
+    from drayman.drivers.describing import integer as integer
+    from drayman.drivers.describing import string as string
+    from drayman.drivers.describing import version as version
     from drayman.drivers.kit.command import command_of as command_of
     from drayman.drivers.kit.command import main as main
     from drayman.drivers.kit.config import Config as Config
@@ -32,6 +37,8 @@ if TYPE_CHECKING:
 
 _NAMES: Final = {
     "api.resource": "Device",
+    "api.struct": "always",
+    "drivers.describing": "capacity integer string version",
     "drivers.kit.command": "command_of main",
     "drivers.kit.config": "Config",
     "drivers.kit.driver": "Driver",

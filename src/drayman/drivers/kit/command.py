@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import click
 
 from drayman.cluster import HttpClient
 from drayman.cluster.errors import ClusterError
+from drayman.cluster.kube.connection import Connection
+from drayman.cluster.kube.locating import find_connection
 from drayman.drivers.kit.driver import Driver
 from drayman.drivers.kit.errors import KitError
 from drayman.drivers.kit.options import PluginOptions
@@ -22,7 +25,11 @@ from drayman.plugins.errors import PluginError
 _PATH = click.Path(path_type=Path)
 
 
-def command_of(driver: type[Driver]) -> click.Command:
+Connect = Callable[[Path | None, str], Connection]
+"""From a kubeconfig and the name of a context to a cluster."""
+
+
+def command_of(driver: type[Driver], connect: Connect = find_connection) -> click.Command:
     """The command line of a driver: the kit's options and its own."""
 
     def run(node: str, kubeconfig: Path | None, context: str, verbose: bool, **values: Any) -> None:
@@ -36,7 +43,7 @@ def command_of(driver: type[Driver]) -> click.Command:
         )
         try:
             made = driver(node, **own)
-            asyncio.run(_serve(made, kubeconfig, context, options))
+            asyncio.run(_serve(made, connect(kubeconfig, context), options))
         except (KitError, PluginError, ClusterError, OSError) as error:
             raise click.ClickException(str(error)) from error
 
@@ -106,9 +113,7 @@ def _options(driver: type[Driver]) -> list[click.Parameter]:
     ]
 
 
-async def _serve(
-    driver: Driver, kubeconfig: Path | None, context: str, options: PluginOptions
-) -> None:
+async def _serve(driver: Driver, connection: Connection, options: PluginOptions) -> None:
     """Run until a signal arrives."""
     running = asyncio.current_task()
     assert running is not None
@@ -117,7 +122,7 @@ async def _serve(
         loop.add_signal_handler(number, running.cancel)
     try:
         async with (
-            HttpClient.from_environment(kubeconfig, context) as client,
+            HttpClient(connection) as client,
             Plugin(driver, client, options) as plugin,
         ):
             click.echo(

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from drayman.api.resource import Device
 from drayman.drivers.kit.config import Config
-from drayman.drivers.kit.model import Claim, Hardware, Health, Prepared
+from drayman.drivers.kit.model import Claim, Hardware, Health, Prepared, PreparedDevice
 
 if TYPE_CHECKING:
     import click
 
 Discovered = Hardware | Iterable[Device]
+Preparation = Prepared | Iterable[PreparedDevice]
 
 
 class Driver(ABC):
@@ -40,7 +41,7 @@ class Driver(ABC):
         """The devices that there are now. If it raises, those that are known stay published."""
 
     @abstractmethod
-    def prepare(self, claim: Claim) -> Prepared | Awaitable[Prepared]:
+    def prepare(self, claim: Claim) -> Preparation | Awaitable[Preparation]:
         """Make the devices of a claim usable. Raises PrepareError with what its owner should read."""
 
     def unprepare(self, claim: Claim) -> Awaitable[None] | None:

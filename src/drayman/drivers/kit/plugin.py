@@ -10,7 +10,6 @@ from typing import Any, Final, Self
 
 from prometheus_client import start_http_server
 
-from drayman.api.formats import dns_subdomain_problems
 from drayman.api.resource import Device
 from drayman.cluster import Client
 from drayman.cluster.backoff import Backoff
@@ -24,6 +23,7 @@ from drayman.drivers.kit.instances import Instances
 from drayman.drivers.kit.locks import Locks
 from drayman.drivers.kit.metrics import Metrics
 from drayman.drivers.kit.model import Hardware
+from drayman.drivers.kit.naming import require_name
 from drayman.drivers.kit.options import PluginOptions
 from drayman.drivers.kit.preparing import Preparer
 from drayman.drivers.kit.publishing import Publication
@@ -33,7 +33,6 @@ from drayman.plugins.serving import PluginServer
 from drayman.plugins.sockets import Sockets, remove_dead
 
 _log: Final = logging.getLogger(__name__)
-_LONGEST_NAME: Final = 63
 _RELEASE_EVERY_S: Final = 600.0
 _FIRST_REPORT_S: Final = 10.0
 """How long devices are not published for want of a report about their health."""
@@ -48,7 +47,7 @@ class Plugin:
         """Raises KitError for a name that no driver may have, SocketError, OSError."""
         self.driver = driver
         self.options = options or PluginOptions()
-        _require_name(driver.name)
+        require_name(driver.name)
         self.folder = self.options.folder_of(driver.name)
         self.metrics = Metrics(driver.name)
         sockets = Sockets.of(
@@ -156,6 +155,10 @@ class Plugin:
     async def unprepare(self, claims: Sequence[ClaimRef]) -> Removals:
         return await self._preparer.unprepare(claims)
 
+    async def release_gone(self) -> None:
+        """Give back the devices of claims that no longer exist. Raises ClusterError."""
+        await self._preparer.release_gone()
+
     def watch_health(self) -> AsyncIterator[Sequence[ReportedHealth]]:
         return self.health.watch(lambda: [*self.devices()])
 
@@ -220,7 +223,7 @@ class Plugin:
     async def _release_again(self) -> None:
         while True:
             try:
-                await self._preparer.release_gone()
+                await self.release_gone()
             except (ClusterError, KitError, OSError) as error:
                 _log.warning("claims that are gone cannot be looked for: %s", error)
             await asyncio.sleep(_RELEASE_EVERY_S)
@@ -232,11 +235,3 @@ class Plugin:
 
 def _hardware_of(found: Discovered) -> Hardware:
     return found if isinstance(found, Hardware) else Hardware.of(found)
-
-
-def _require_name(name: str) -> None:
-    problems = list(dns_subdomain_problems(name))
-    if len(name) > _LONGEST_NAME:
-        problems.append(f"must be no more than {_LONGEST_NAME} characters")
-    if problems:
-        raise KitError(f"{name!r} cannot name a driver: {'; '.join(problems)}")

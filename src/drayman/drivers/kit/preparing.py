@@ -26,12 +26,12 @@ from drayman.cluster.errors import ClusterError, NotFoundError
 from drayman.cluster.resources import RESOURCE_CLAIMS
 from drayman.drivers.kit.checkpoint import Checkpoint, Record
 from drayman.drivers.kit.claims import DeviceKey, claim_of, require_usable
-from drayman.drivers.kit.driver import Driver
+from drayman.drivers.kit.driver import Driver, Preparation
 from drayman.drivers.kit.edits import answer_for, cdi_kind
 from drayman.drivers.kit.errors import ConfigError, KitError, PrepareError
 from drayman.drivers.kit.locks import Locks
 from drayman.drivers.kit.metrics import Metrics
-from drayman.drivers.kit.model import Claim
+from drayman.drivers.kit.model import Claim, Prepared
 from drayman.drivers.kit.statuses import statuses_of, write_statuses
 from drayman.drivers.kit.threads import Threads
 from drayman.plugins.cdi import file_name, write_spec
@@ -196,7 +196,8 @@ class Preparer:
 
     async def _carry_out(self, claim: Claim, found: ResourceClaim, started: Record) -> Ready:
         async with self._turn():
-            prepared = await self._threads.call(self._driver.prepare, claim)
+            given: Preparation = await self._threads.call(self._driver.prepare, claim)
+        prepared = given if isinstance(given, Prepared) else Prepared(devices=tuple(given))
         answer, spec = answer_for(self._driver.name, claim, prepared)
         completed = replace(
             started, stage="completed", state=prepared.state, answer=answer, spec=spec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, ParamSpec, TypeVar, cast
 
@@ -27,8 +27,13 @@ class Threads:
         if inspect.iscoroutinefunction(function):
             return cast(T, await function(*args, **kwargs))
         loop = asyncio.get_running_loop()
-        result = await loop.run_in_executor(self._pool, lambda: function(*args, **kwargs))
+        result = await loop.run_in_executor(self._pool, lambda: _whole(function(*args, **kwargs)))
         return cast(T, await result) if inspect.isawaitable(result) else result
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _whole(result: T) -> T:
+    """What a generator gives is worked out where it may block."""
+    return cast(T, list(result)) if isinstance(result, Generator) else result
