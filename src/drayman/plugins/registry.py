@@ -88,19 +88,23 @@ class Registry:
 
     async def _follow(self) -> None:
         while True:
-            await self.reconcile()
+            try:
+                await self.reconcile()
+            except OSError as error:
+                _log.warning("the registry cannot be read: %s", error)
             await asyncio.sleep(self._interval_s)
 
     async def reconcile(self) -> None:
-        """Bring the plugins up to date with the folder."""
+        """Bring the plugins up to date with the folder. Raises OSError."""
         found = {path: mark for path in self._folder.iterdir() if (mark := _mark_of(path))}
         for path in [path for path, mark in self._seen.items() if found.get(path) != mark]:
             del self._seen[path]
             await self._deregister(path)
         fresh = {path: mark for path, mark in found.items() if path not in self._seen}
-        for path, mark in fresh.items():
-            if await self._register(path):
-                self._seen[path] = mark
+        done = await asyncio.gather(*map(self._register, fresh))
+        self._seen.update(
+            item for item, is_done in zip(fresh.items(), done, strict=True) if is_done
+        )
 
     async def _register(self, path: Path) -> bool:
         """Call a new socket. Returns whether it is done with: what does not answer is called again."""

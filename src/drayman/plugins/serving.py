@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 import grpc
 import grpc.aio
 
+from drayman.plugins.errors import SocketError
 from drayman.plugins.model import (
     PLUGIN_TYPE,
     Answers,
@@ -94,7 +95,10 @@ class PluginServer:
             make_way(path)
             server = grpc.aio.server()
             server.add_generic_rpc_handlers(served)
-            server.add_insecure_port(address(path))
+            try:
+                server.add_insecure_port(address(path))
+            except RuntimeError as error:
+                raise SocketError(f"{path}: cannot be served: {error}") from error
             await server.start()
             self._servers.append((path, server))
 

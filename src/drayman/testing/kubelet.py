@@ -66,6 +66,14 @@ class FakeKubelet:
         await self.registry.wait_until(lambda now: len(now.instances(driver)) == instances)
         return self.registry.instances(driver)[-1]
 
+    async def registered_after(self, before: Registered) -> Registered:
+        """The next instance of the same driver, or the same one registered again."""
+        driver, order = before.driver, before.order
+        await self.registry.wait_until(
+            lambda now: any(each.order > order for each in now.instances(driver))
+        )
+        return self.registry.instances(driver)[-1]
+
     async def deregistered(self, driver: str) -> None:
         """Returns when no instance of a driver is registered."""
         await self.registry.wait_until(lambda now: not now.instances(driver))

@@ -338,6 +338,7 @@ async def test_a_driver_that_is_killed_while_it_prepares_undoes_it_first_when_it
         hold.touch()
         driver = start(w, log, hold)
         try:
+            first = await w.kubelet.registered("stuck.example.com")
             call = asyncio.create_task(w.kubelet.prepare("stuck.example.com", claim))
             await said(log, "prepared s")
             os.kill(driver.pid, signal.SIGKILL)
@@ -346,8 +347,8 @@ async def test_a_driver_that_is_killed_while_it_prepares_undoes_it_first_when_it
                 await call
             hold.unlink()
             driver = start(w, log, hold)
-            await said(log, "serving", times=2)
-            answer = await ready(w, claim)
+            await w.kubelet.registered_after(first)
+            answer = await w.kubelet.prepare("stuck.example.com", claim)
             assert w.kubelet.container(answer).env == {"STUCK": "stuck-0"}
             lines = log.read_text().split("\n")
             assert lines[lines.index("prepared s") :] == [
@@ -381,24 +382,11 @@ def start(w: World, log: Path, hold: Path) -> subprocess.Popen[bytes]:
     )
 
 
-async def said(log: Path, line: str, times: int = 1) -> None:
-    """Returns when a process has written a line so often."""
+async def said(log: Path, line: str) -> None:
+    """Returns when a process has written a line."""
     async with asyncio.timeout(PATIENCE_S):
-        while not log.exists() or log.read_text().split("\n").count(line) < times:
+        while not log.exists() or line not in log.read_text().split("\n"):
             await asyncio.sleep(0.02)
-
-
-async def ready(w: World, claim) -> Ready:
-    """The answer of the instance that has just started, once the node has noticed that the old one is gone."""
-    async with asyncio.timeout(PATIENCE_S):
-        while True:
-            try:
-                answer = await w.kubelet.prepare("stuck.example.com", claim)
-            except CallError:
-                await asyncio.sleep(0.05)
-                continue
-            assert isinstance(answer, Ready), answer
-            return answer
 
 
 async def test_a_plugin_that_is_no_driver_is_told_so() -> None:

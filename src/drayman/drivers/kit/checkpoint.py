@@ -1,9 +1,9 @@
 """What is prepared on a node, kept so that neither a crash nor an update of the driver loses a device.
 
-Every claim has a file of its own: preparing a claim costs the same however many there are, and two instances of a driver do not overwrite
-each other's work. A file is replaced as a whole, and carries a version and a checksum. A record is written before a driver begins and again
-when it has finished; one that only says that it began was interrupted. Records from before the last boot are dropped, since the state of
-the devices that they speak of has gone with the boot.
+Every claim has a file of its own: preparing a claim writes no other, and two instances of a driver do not overwrite each other's work. A
+file is replaced as a whole, and carries a version and a checksum. A record is written before a driver begins and again when it has
+finished; one that only says that it began was interrupted. Records from before the last boot are dropped, since the state of the devices
+that they speak of has gone with the boot.
 """
 
 from __future__ import annotations

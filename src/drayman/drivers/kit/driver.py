@@ -36,6 +36,10 @@ class Driver(ABC):
         self.node = node
         self._on_change: Callable[[], None] | None = None
 
+    def recover(self, claims: Sequence[Claim]) -> Awaitable[None] | None:
+        """Take in what an earlier run has prepared, before the first discovery. Claims without a state may be half prepared."""
+        return None
+
     @abstractmethod
     def discover(self) -> Discovered | Awaitable[Discovered]:
         """The devices that there are now. If it raises, those that are known stay published."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from contextlib import aclosing
 from inspect import isasyncgenfunction
 from time import time
 from typing import Any, Final
@@ -79,21 +80,23 @@ class HealthMonitor:
         failures = 0
         while True:
             try:
-                async for reports in self._stream():
-                    failures = 0
-                    await self._take(tuple(reports))
+                async with aclosing(self._stream()) as stream:
+                    async for reports in stream:
+                        failures = 0
+                        await self._take(tuple(reports))
             except Exception as error:
                 failures += 1
                 _log.error("driver %s: health is unknown", self._driver.name, exc_info=error)
                 await self._lose(f"{type(error).__name__}: {error}")
                 await asyncio.sleep(self._backoff.delay(failures))
 
-    async def _stream(self) -> AsyncIterator[Iterable[Health]]:
+    async def _stream(self) -> AsyncGenerator[Iterable[Health], None]:
         """What the driver reports, whichever way it does."""
         method: Any = self._driver.health
         if isasyncgenfunction(method):
-            async for reports in method():
-                yield reports
+            async with aclosing(method()) as stream:
+                async for reports in stream:
+                    yield reports
         else:
             yield await self._threads.call(method)
         await asyncio.sleep(self._driver.health_every_s)

@@ -101,6 +101,7 @@ class Plugin:
         )
         end.push_async_callback(self._preparer.settle)
         await asyncio.to_thread(self._recover)
+        await self._threads.call(driver.recover, await self._preparer.prepared())
         loop = asyncio.get_running_loop()
 
         def rediscover() -> None:

@@ -97,6 +97,11 @@ class Preparer:
         while self._working:
             await asyncio.wait(self._working)
 
+    async def prepared(self) -> list[Claim]:
+        """The claims that have records. Raises CheckpointError."""
+        records = await asyncio.to_thread(lambda: list(self._checkpoint.records()))
+        return [self._remembered(record) for record in records]
+
     async def release_gone(self) -> None:
         """Unprepare claims that no longer exist: whoever should have asked for it is gone too. Raises ClusterError."""
         for record in await asyncio.to_thread(lambda: list(self._checkpoint.records())):

@@ -24,8 +24,6 @@ from drayman.drivers.kit.model import Hardware
 from drayman.drivers.kit.slices import Changes, Publisher, changes, contents_to_publish
 
 _log: Final = logging.getLogger(__name__)
-_QUIET_S: Final = 30.0
-"""Without a write for this long, nobody is changing the slices against us."""
 
 
 class Publication:
@@ -62,14 +60,12 @@ class Publication:
     async def run(self) -> None:
         """Publish, and publish again, until cancelled."""
         selection = Selection(RESOURCE_SLICES, field_selector=self._selector)
-        loop = asyncio.get_running_loop()
         failures = writes = 0
         async with Informer(self._client, selection) as informer:
             informer.add_handler(self._notice)
             while True:
                 await self._wake.wait()
                 self._wake.clear()
-                began = loop.time()
                 try:
                     writes = writes + 1 if await self.publish() else 0
                     failures = 0
@@ -83,8 +79,6 @@ class Publication:
                 # Own writes come back as notices and find nothing to do. Writes again and again mean that somebody disagrees.
                 if failures or writes > 1:
                     await asyncio.sleep(self._backoff.delay(max(failures, writes - 1)))
-                if loop.time() - began > _QUIET_S:
-                    writes = 0
 
     def _notice(self, _notice: Notice[ResourceSlice]) -> None:
         self._wake.set()
