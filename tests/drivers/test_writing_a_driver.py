@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from drayman.cli.main import run
+from drayman.drivers import kit
 from drayman.drivers.kit.errors import KitError
 from drayman.drivers.kit.skeleton import skeleton
 from drayman.drivers.known import DRIVERS, UnknownDriverError, find_driver
@@ -67,6 +68,12 @@ def test_a_name_that_no_driver_can_have_is_refused() -> None:
     """Before a file is written."""
     with pytest.raises(KitError, match="'Sensor Card' cannot name a driver"):
         skeleton("Sensor Card")
+
+
+@pytest.mark.parametrize("name", kit.__all__)
+def test_every_public_name_of_the_kit_is_there(name: str) -> None:
+    """What the kit lists can be had from it."""
+    assert getattr(kit, name) is not None
 
 
 @pytest.mark.parametrize("name", DRIVERS)

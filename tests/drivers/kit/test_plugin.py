@@ -142,6 +142,23 @@ async def test_health_becomes_a_taint_that_clears_again() -> None:
         assert well.spec.pool.generation == sick.spec.pool.generation
 
 
+async def test_a_driver_that_is_started_again_does_not_clear_taints_before_it_knows() -> None:
+    """The device that was broken may still be."""
+    async with world() as w:
+        first = SickProbe()
+        async with w.plugin(first):
+            first.news.put_nowait([Health(device="probe-0", healthy=False)])
+            (sick,) = await w.until_slices(lambda found: len(found) == 1)
+        second = SickProbe()
+        async with w.plugin(second) as plugin:
+            claim = await w.claim("c", "probe-1")
+            assert isinstance(await w.kubelet.prepare(NAME, claim), Ready)
+            assert await w.slices() == (sick,)
+            assert not plugin.health.is_known
+            second.news.put_nowait([])
+            await w.until_slices(lambda found: not found[0].spec.devices[0].taints)
+
+
 class Network(Probe):
     """Has something to say about its devices."""
 
