@@ -331,7 +331,7 @@ async def test_rules_that_turn_out_to_be_cheap_are_evaluated_at_once(
     assert await post(server, WIDGETS, WIDGET) == 201
     threads = Threads("widgets")
     server.core.admission.plugins.append(threads)
-    body = {**WIDGET, "metadata": {"name": "next", "finalizers": ["a"]}, "spec": items}
+    body = {**WIDGET, "metadata": {"name": "next", "finalizers": ["example.com/a"]}, "spec": items}
     assert await post(server, WIDGETS, body) == 201
     assert (threads.seen != {threading.main_thread().name}) is beside
     (made,) = [
@@ -340,7 +340,10 @@ async def test_rules_that_turn_out_to_be_cheap_are_evaluated_at_once(
         if each.key.name == "next"
     ]
     assert made["spec"] == items
-    assert (made["metadata"]["generation"], made["metadata"]["finalizers"]) == (1, ["a"])
+    assert (made["metadata"]["generation"], made["metadata"]["finalizers"]) == (
+        1,
+        ["example.com/a"],
+    )
 
 
 async def test_costly_rules_refuse_what_they_should() -> None:
