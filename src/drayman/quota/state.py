@@ -20,7 +20,7 @@ from drayman.api.kueue import (
     ResourceFlavor,
     ResourceFlavorSpec,
 )
-from drayman.api.kueue_workload import Workload
+from drayman.api.kueue_workload import Admission, Workload
 from drayman.api.limit_ranges import LimitRange
 from drayman.api.pods import is_finished
 from drayman.placement.fit.readiness import is_ready
@@ -324,8 +324,8 @@ class QuotaState:
 
     # Room for pods, where somebody looks for it.
 
-    def ask_for_room(self, room: RoomMaker) -> None:
-        """Have somebody be asked whether there is room, before anybody is driven out."""
+    def ask_for_room(self, room: RoomMaker | None) -> None:
+        """Have somebody be asked whether there is room, before anybody is driven out. None: quota alone decides."""
         self._preemptor.room = room
 
     def room_may_be_free(self) -> None:
@@ -344,6 +344,15 @@ class QuotaState:
         again, decisions = self._for_room.decide(queue, entry, holding, lacking)
         queue.waiting.refuse(entry, again)
         return decisions
+
+    def in_the_way(self, key: str, admission: Admission) -> list[str]:
+        """Whom a workload that waits would have to drive out for room, by key, if it got quota; nobody if it may not. Changes nothing."""
+        entry = self.entries[key]
+        holding = holding_of(admission, 0.0, entry.facts.demands)
+        queue = self.books.queues[holding.cluster_queue]
+        if queue.node is None or entry.facts.gates_closed:
+            return []
+        return [each.entry.key for each in self._for_room.victims(queue, entry, holding).targets]
 
     def is_waiting(self, key: str) -> bool:
         """Whether a workload may get quota in a cycle to come, or got it in one that is not over."""
