@@ -19,14 +19,16 @@ from drayman.cluster.patches import json_patch
 from drayman.cluster.resources import JOBS, JsonObject, generic
 from drayman.controllers.quota.book import Known
 from drayman.controllers.quota.loop import Key, Loop
+from drayman.controllers.quota.prebuilt import adopt
 from drayman.controllers.quota.shared import Shared
-from drayman.controllers.quota.standing import may_run, release_quota, why_not
+from drayman.controllers.quota.standing import is_stopped, may_run, release_quota, why_not
 from drayman.placement.gangs.dialects.kueue import POD_SET
 from drayman.workloads.dispatching.life import is_elsewhere
 from drayman.workloads.dispatching.names import is_left_to_dispatcher
 from drayman.workloads.queued import life
 from drayman.workloads.queued.composing import (
     CompositionError,
+    owner_reference,
     pod_set_body,
     pod_sets_of,
     workload_for,
@@ -114,7 +116,8 @@ class QueuedJobs:
         """The Workload of an object. Others that it owns are deleted."""
         named = labels_of(obj).get(PREBUILT)
         if named:
-            return await self._prebuilt(obj, named)
+            namespace = obj["metadata"]["namespace"]
+            return await adopt(self._shared, namespace, named, owner_reference(self._kind, obj))
         owned = self._shared.book.of_owner(obj["metadata"]["uid"])
         if len(owned) > 1:
             owned.sort(key=lambda each: (not life.holds_quota(each.status), each.name))
@@ -124,27 +127,6 @@ class QueuedJobs:
                     obj, "DeletedWorkload", f"Deleted not matching Workload: {surplus.name}"
                 )
         return owned[0] if owned else None
-
-    async def _prebuilt(self, obj: Object, name: str) -> Known | None:
-        """A Workload that somebody made for the object, which from now on owns it."""
-        metadata = obj["metadata"]
-        found = self._shared.book.find((metadata["namespace"], name))
-        if found is None or metadata["uid"] in {
-            owner.uid for owner in found.workload.metadata.owner_references
-        }:
-            return found
-        owner = {
-            "apiVersion": self._kind.api_version,
-            "kind": self._kind.kind,
-            "name": metadata["name"],
-            "uid": metadata["uid"],
-            "controller": True,
-            "blockOwnerDeletion": True,
-        }
-        if found.workload.metadata.owner_references:
-            return None
-        change: JsonObject = {"op": "add", "path": "/metadata/ownerReferences", "value": [owner]}
-        return await self._shared.book.change(found, [change])
 
     # Coming in.
 
@@ -205,8 +187,7 @@ class QueuedJobs:
         elif await self._restore(obj, workload):
             return
         elif life.holds_quota(status):
-            stopped = not self._kind.is_active(obj) and not is_elsewhere(status)
-            if (life.is_evicted(status) or not workload.spec.active) and stopped:
+            if is_stopped(workload) and not self._kind.is_active(obj):
                 await release_quota(self._shared, workload)
         else:
             await self._keep_in_step(obj, workload)
@@ -310,6 +291,8 @@ class QueuedJobs:
         if not self._runs_as_admitted(obj, workload):
             await self._suspend(obj, "its pods are not those that were admitted")
             return
+        if workload.status.cluster_name is not None:
+            return  # What its pods do is known in the cluster where they are.
         status, now = workload.status, self._shared.clock()
         status = life.pods_ready(status, self._kind.are_pods_ready(obj), now, workload.generation)
         status = life.reclaimed(

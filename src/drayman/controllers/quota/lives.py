@@ -54,7 +54,7 @@ class Lives:
         if known is None or known.problem:
             return
         if known.is_leaving:
-            if not self._owners.will_let_go(known):
+            if not self._owners.will_let_go(known) and not _runs_elsewhere(known):
                 await self._shared.book.let_go(known)
             return
         if life.is_finished(known.status):
@@ -280,3 +280,8 @@ class Lives:
             target = new.condition("DeactivationTarget")
             note = "" if target is None else target.message
             book.record(after, "Warning", "AdmissionCheckRejected", note)
+
+
+def _runs_elsewhere(known: Known) -> bool:
+    """Whether another cluster has to stop it first."""
+    return is_elsewhere(known.status) and not life.is_finished(known.status)
