@@ -239,12 +239,18 @@ class QuotaState:
         self._dequeue(entry)
 
     def forget(self, key: str, now: float) -> None:
-        """Take back what a cycle gave a workload, because it could not be written."""
+        """Take back what a cycle decided about a workload, because it could not be written."""
         entry = self.entries.get(key)
-        if entry is not None and entry.assumed:
+        if entry is None:
+            return
+        # Who was to give way has not been told, and may be driven out again.
+        self._preemptor.quarrels.forget()
+        if entry.assumed:
             if self.past_use is not None:
                 self.past_use.not_admitted(entry.facts.queue, key)
             self._follow(entry, None, now)
+        elif entry.holding is not None:
+            self.books.wake(entry.holding.cluster_queue)
 
     def _follow(self, entry: Entry, holding: Holding | None, now: float) -> None:
         """Make what a workload holds, and where it waits, agree with its object."""
