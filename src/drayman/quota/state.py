@@ -68,6 +68,7 @@ class QuotaState:
         if self.past_use is not None:
             self._preemptor.past_use = self.past_use.share
         self._revision = 0
+        self._cycles = 0
         self._placing = Placing(self.books.ledger.topologies, self.books.flavors)
         self._rules = Rules(
             self.books.flavors,
@@ -291,6 +292,7 @@ class QuotaState:
             self._revision = self.books.revision
             self._preemptor.quarrels.forget()
             self.room_may_be_free()
+        self._cycles += 1
         if self.past_use is not None:
             self.past_use.sample(now, self._used_by)
         refused: list[Decision] = []
@@ -310,6 +312,7 @@ class QuotaState:
             self._placing,
             self.books.queues,
             self.books.ledger,
+            self._cycles,
             one_at_a_time=one_at_a_time,
             is_blocked=one_at_a_time and self._waits_for_pods(),
         )
