@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from drayman.quota.amounts import FlavorResource
 from drayman.quota.cluster_queues import ANY, LOWER_PRIORITY, NEVER, NEWER_TOO, ClusterQueueState
+from drayman.quota.demands import Unpriced
 from drayman.quota.entries import Entry, Holding
 from drayman.quota.tree.ledger import Ledger, Usage
 from drayman.quota.tree.nodes import Node
@@ -49,6 +50,8 @@ class Contest:
         self._finds_places = finds_places
         self._gone = gone
         self._past_use = past_use
+        demands = () if isinstance(entry.facts.demands, Unpriced) else entry.facts.demands
+        self._claims = {price.claim for demand in demands for price in demand.claims}
 
     def fits(self, *, borrowing: bool) -> bool:
         """Whether the workload fits as the ledger is now, borrowing or not."""
@@ -66,12 +69,12 @@ class Contest:
     def take(self, entry: Entry) -> None:
         """Suppose that a workload is gone."""
         holding = held_by(entry)
-        self.ledger.remove(self._queues[holding.cluster_queue].place, holding.usage)
+        self.ledger.remove(self._queues[holding.cluster_queue].place, holding.freed)
 
     def give_back(self, entry: Entry) -> None:
         """Suppose that it is there after all."""
         holding = held_by(entry)
-        self.ledger.add(self._queues[holding.cluster_queue].place, holding.usage)
+        self.ledger.add(self._queues[holding.cluster_queue].place, holding.freed)
 
     def without_needless(self, targets: list[Target], *, borrowing: bool) -> list[Target]:
         """Victims without those that can stay, tried from the last but one to the first. The last one made it fit, so it goes."""
@@ -86,7 +89,11 @@ class Contest:
 
     def may_take(self, candidate: Entry, policy: str) -> bool:
         """Whether a policy of the queue lets it take this workload, which has to have something that is contested."""
-        if candidate.key in self._gone or self.contested.isdisjoint(held_by(candidate).uses):
+        holding = held_by(candidate)
+        if candidate.key in self._gone or self.contested.isdisjoint(holding.uses):
+            return False
+        if any(use.claim in self._claims for use in holding.claims):
+            # It would have to pay for the claim when that one is gone, and has not been asked whether it can.
             return False
         mine, theirs = self.entry.facts, candidate.facts
         if policy == ANY:
