@@ -182,6 +182,12 @@ class Books:
     def wake_everybody(self) -> None:
         self._to_wake.update(self.queues)
 
+    def wake_roomless(self) -> None:
+        """There may be room for pods where there was none."""
+        for queue in self.queues.values():
+            if queue.waiting.wake_roomless():
+                self._ready[queue.name] = None
+
     def is_ready(self, name: str) -> None:
         """Somebody new waits in a queue."""
         self._ready[name] = None

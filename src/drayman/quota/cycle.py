@@ -23,11 +23,13 @@ from drayman.quota.flavors.placing import Placing
 from drayman.quota.flavors.reducing import can_shrink, largest
 from drayman.quota.nominees import Nominee, classical_order, fair_order
 from drayman.quota.preemption.contest import Target, held_by
-from drayman.quota.preemption.searching import Preemptor, still_there
+from drayman.quota.preemption.for_room import preempted_for
+from drayman.quota.preemption.searching import Found, Preemptor, still_there
 from drayman.quota.reasons import (
     WAITING_FOR_PODS_READY,
     WAITING_FOR_PREEMPTED,
     WAITING_FOR_QUOTA,
+    WAITING_FOR_ROOM,
 )
 from drayman.quota.tree.ledger import Ledger, Usage
 from drayman.quota.waiting import Again
@@ -58,6 +60,8 @@ class Cycle:
         self._is_blocked = is_blocked
         self._gone: dict[str, Entry] = {}
         self._to_come: dict[str, Nominee] = {}
+        self._roomless: dict[str, Refusal] = {}
+        """Why those find no room, by key, that could have quota if others went."""
 
     def run(self, heads: Iterable[tuple[ClusterQueueState, Entry]]) -> list[Decision]:
         """Decide about heads of queues that are active and serve them. Whoever gets quota is for the caller to count."""
@@ -109,10 +113,18 @@ class Cycle:
         finds_places = None
         if self._placing.units(assignment):
             finds_places = partial(self._placing.finds_places, assignment)
-        targets = self._preemptor.targets(
-            queue, entry, assignment.contested, assignment.usage, finds_places
+        found = self._preemptor.search(
+            queue,
+            entry,
+            assignment.contested,
+            assignment.usage,
+            finds_places,
+            admission_of(queue.name, assignment),
         )
-        return tuple(targets)
+        self._roomless.pop(entry.key, None)
+        if found.lacks_room or found.gave_up:
+            self._roomless[entry.key] = Refusal(WAITING_FOR_ROOM, _without_room(found))
+        return tuple(found.targets)
 
     # Processing.
 
@@ -123,9 +135,11 @@ class Cycle:
             return
         if mode is Mode.PREEMPT and not nominee.targets:
             self._hold(nominee)
-            self._refuse(nominee, Again.NO_QUOTA, nominee.assignment.refusal)
+            roomless = self._roomless.get(nominee.entry.key)
+            again = Again.NO_QUOTA if roomless is None else Again.ROOM
+            self._refuse(nominee, again, roomless or nominee.assignment.refusal)
             return
-        if any(each.entry.key in self._gone for each in nominee.targets):
+        if self._is_overtaken(nominee):
             self._think_again(nominee)
             if nominee.assignment.mode is not Mode.PREEMPT or not nominee.targets:
                 self._skip(nominee, "others that it needs gone are already being preempted")
@@ -153,6 +167,17 @@ class Cycle:
             admission = admission_of(nominee.queue.name, nominee.assignment)
             claims = uses_of_claims(nominee.assignment)
             self._decisions.append(Reserved(nominee.entry.key, admission, claims))
+
+    def _is_overtaken(self, nominee: Nominee) -> bool:
+        """Whether others that came before have driven out its victims, or need the room that it was to have."""
+        if any(each.entry.key in self._gone for each in nominee.targets):
+            return True
+        room = self._preemptor.room
+        if room is None or not self._gone or not nominee.targets:
+            return False
+        victims = frozenset(each.entry.key for each in nominee.targets)
+        admission = admission_of(nominee.queue.name, nominee.assignment)
+        return not room.fits(nominee.entry, admission, victims)
 
     def _think_again(self, nominee: Nominee) -> None:
         """Find another solution, with those gone that others have driven out in this cycle."""
@@ -216,11 +241,15 @@ class Cycle:
     def _preempt(self, nominee: Nominee) -> None:
         by = nominee.entry
         self._preemptor.quarrels.drove_out(by.key, still_there(nominee.targets))
+        if self._preemptor.room is not None:
+            admission = admission_of(nominee.queue.name, nominee.assignment)
+            victims = frozenset(each.entry.key for each in nominee.targets)
+            self._preemptor.room.awaits(by, admission, victims)
         for target in nominee.targets:
             self._gone[target.entry.key] = target.entry
             if target.entry.facts.evicted:
                 continue
-            text = f"Preempted to accommodate a workload ({by.facts.uid}) of ClusterQueue {nominee.queue.name} due to {target.reason}"
+            text = preempted_for(by, nominee.queue.name, target.reason)
             self._decisions.append(Preempted(target.entry.key, by.key, target.reason, text))
         text = f"Pending the preemption of {len(nominee.targets)} workload(s)"
         self._refuse(nominee, Again.VICTIMS, Refusal(WAITING_FOR_PREEMPTED, text))
@@ -235,3 +264,10 @@ class Cycle:
         entry.positions = {} if again is Again.VICTIMS else nominee.assignment.positions
         self._decisions.append(Refused(entry.key, said.reason, said.message))
         nominee.queue.waiting.refuse(entry, again)
+
+
+def _without_room(found: Found) -> str:
+    """Why nobody is driven out for quota, though that is allowed."""
+    if found.gave_up:
+        return "too many might have to go for quota and room to say who, so nobody is preempted"
+    return "others could be preempted for quota, but there would be no room for all of its pods"

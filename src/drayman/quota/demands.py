@@ -14,8 +14,8 @@ from msgspec import Struct
 from drayman.api.core import NodeSelector, Pod, Toleration
 from drayman.api.kueue import PodTemplate
 from drayman.api.kueue_workload import TopologyRequest
-from drayman.quota.amounts import Amounts, plus
-from drayman.quota.claims.prices import ClaimPrice
+from drayman.quota.amounts import Amounts
+from drayman.quota.claims.prices import ClaimPrice, together
 
 
 class PodSetDemand(Struct, frozen=True):
@@ -44,6 +44,11 @@ class PodSetDemand(Struct, frozen=True):
     """What was priced, if it may cost otherwise in a flavor."""
     admin_devices: int = 0
     """Devices that each pod looks at with admin access, at no cost."""
+
+    @property
+    def once(self) -> Amounts:
+        """What the set costs as a whole if nobody else uses its claims."""
+        return together(self.claims)
 
 
 # The price of devices.
@@ -86,10 +91,7 @@ class Charged(Struct, frozen=True):
     @property
     def once(self) -> Amounts:
         """What the set costs as a whole if nobody else uses its claims."""
-        total: Amounts = {}
-        for price in self.claims:
-            total = plus(total, price.amounts)
-        return total
+        return together(self.claims)
 
 
 class Unpriced(Struct, frozen=True):

@@ -38,7 +38,8 @@ from drayman.quota.flavors.placing import Placing
 from drayman.quota.flavors.prices import FlavorPrices
 from drayman.quota.local_queues import LocalQueues
 from drayman.quota.past_use import PastUse
-from drayman.quota.preemption.searching import Preemptor
+from drayman.quota.preemption.for_room import ForRoom
+from drayman.quota.preemption.searching import Preemptor, RoomMaker
 from drayman.quota.reading import read
 from drayman.quota.reasons import (
     MISCONFIGURED,
@@ -62,6 +63,7 @@ class QuotaState:
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self._limit_ranges: dict[str, dict[str, LimitRange]] = {}
         self._preemptor = Preemptor(self.books.queues, self.books.ledger, settings.fair_sharing)
+        self._for_room = ForRoom(self._preemptor)
         sharing = settings.admission_fair_sharing
         self.past_use = None if sharing is None else PastUse(sharing)
         self._local = LocalQueues(self.past_use)
@@ -299,6 +301,7 @@ class QuotaState:
         if self._revision != self.books.revision:
             self._revision = self.books.revision
             self._preemptor.quarrels.forget()
+            self.room_may_be_free()
         if self.past_use is not None:
             self.past_use.sample(now, self._used_by)
         refused: list[Decision] = []
@@ -341,6 +344,37 @@ class QuotaState:
         if self.past_use is not None and queue.shares_by_past_use:
             self.past_use.admitted(entry.facts.queue, entry.key, by_resource(holding))
         return settled
+
+    # Room for pods, where somebody looks for it.
+
+    def ask_for_room(self, room: RoomMaker) -> None:
+        """Have somebody be asked whether there is room, before anybody is driven out."""
+        self._preemptor.room = room
+
+    def room_may_be_free(self) -> None:
+        """There may be room now for those that were refused for want of it."""
+        self._for_room.begin_again()
+        self.books.wake_roomless()
+
+    def without_room(self, key: str, lacking: str, now: float) -> list[Decision]:
+        """A workload that a cycle gave quota to finds no room, which `lacking` describes. It gives the quota back, and waits for room."""
+        entry = self.entries[key]
+        holding = entry.holding
+        if holding is None or not entry.assumed:
+            return []
+        queue = self.books.queues[holding.cluster_queue]
+        self.forget(key, now)
+        again, decisions = self._for_room.decide(queue, entry, holding, lacking)
+        queue.waiting.refuse(entry, again)
+        return decisions
+
+    def is_waiting(self, key: str) -> bool:
+        """Whether a workload may get quota in a cycle to come, or got it in one that is not over."""
+        entry = self.entries.get(key)
+        if entry is None:
+            return False
+        queue = self.books.queues.get(entry.waits_in)
+        return entry.assumed or (queue is not None and not queue.inactive)
 
     def _waits_for_pods(self) -> bool:
         """Whether somebody has quota whose pods are not ready yet."""

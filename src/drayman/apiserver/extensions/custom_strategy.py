@@ -23,7 +23,6 @@ from drayman.apiserver.extensions.schemas import EMPTY, Schema, properties
 from drayman.apiserver.extensions.value_checks import value_errors
 from drayman.apiserver.kinds.rules import metadata_of
 from drayman.apiserver.patching.go_text import type_name
-from drayman.apiserver.protocol.limits import LARGE_WORK
 from drayman.apiserver.served.strategy import (
     Context,
     Object,
@@ -117,10 +116,9 @@ class CustomStrategy(Strategy):
     namespaced: bool
 
     @property
-    def large_from(self) -> int:
+    def has_costly_rules(self) -> bool:
         # A rule that compares the items of a list with each other is costly for short lists already.
-        has_rules = any(version.rules is not None for version in self.versions.values())
-        return 0 if has_rules else LARGE_WORK
+        return any(version.rules is not None for version in self.versions.values())
 
     def _rules(self, context: Context) -> VersionRules:
         return self.versions.get(context.version) or self.versions[self.storage]
@@ -209,8 +207,8 @@ class CustomStatusStrategy(StatusStrategy):
     keeps_metadata: ClassVar[tuple[str, ...]] = ("*",)
 
     @property
-    def large_from(self) -> int:
-        return self.main.large_from
+    def has_costly_rules(self) -> bool:
+        return self.main.has_costly_rules
 
     def default(self, obj: Object, context: Context) -> None:
         self.main.default(obj, context)

@@ -37,9 +37,9 @@ from drayman.controllers.multikueue.routes import (
 from drayman.controllers.multikueue.workers import Jobs, Worker
 from drayman.controllers.quota.book import WORKLOADS, Known, known
 from drayman.controllers.quota.configuration import QueueConfiguration
-from drayman.controllers.quota.controller import ConfigurationSource
 from drayman.controllers.quota.loop import Key, Loop
 from drayman.controllers.quota.shared import Clock, Shared
+from drayman.controllers.quota.source import ConfigurationSource
 from drayman.controllers.quota.tally import QueueTally
 from drayman.workloads.dispatching.life import is_elsewhere
 from drayman.workloads.queued import life

@@ -12,6 +12,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from drayman.api.struct import Json
+
 
 class Gates(Struct, frozen=True):
     """Kueue's feature gates about devices. Everything is on unless it is switched off."""
@@ -24,15 +26,21 @@ class Gates(Struct, frozen=True):
     """With `devices` off: whether workloads with claims are refused, or admitted at no charge for them."""
 
     @classmethod
-    def of_kueue(cls, given: Mapping[str, bool]) -> Gates:
+    def of_kueue(cls, given: Mapping[str, bool], *, capacity: bool = False) -> Gates:
         """Kueue's defaults with these changes, by the names of its gates. Capacity is off in it unless switched on."""
         return cls(
             devices=given.get("KueueDRAIntegration", True),
             extended=given.get("KueueDRAIntegrationExtendedResource", True),
             counters=given.get("KueueDRAIntegrationPartitionableDevices", True),
-            capacity=given.get("KueueDRAIntegrationConsumableCapacity", False),
+            capacity=given.get("KueueDRAIntegrationConsumableCapacity", capacity),
             refuses_when_off=given.get("KueueDRARejectWorkloadsWhenDRADisabled", True),
         )
+
+    @classmethod
+    def of_configuration(cls, configuration: Json) -> Gates:
+        """As a Configuration sets them. Unlike in Kueue, what it does not mention is on."""
+        given = (configuration or {}).get("featureGates")
+        return cls.of_kueue(given if isinstance(given, dict) else {}, capacity=True)
 
 
 class Rules(Struct, frozen=True):

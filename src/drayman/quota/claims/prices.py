@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 
 from msgspec import Struct
 
-from drayman.quota.amounts import Amounts
+from drayman.quota.amounts import Amounts, plus
 
 ObjectKey = tuple[str, str]
 """Namespace and name."""
@@ -26,6 +27,14 @@ class ClaimPrice(Struct, frozen=True):
     claim: ObjectKey
     amounts: Amounts
     share: Share | None = None
+
+
+def together(prices: Iterable[ClaimPrice]) -> Amounts:
+    """What several claims cost."""
+    total: Amounts = {}
+    for price in prices:
+        total = plus(total, price.amounts)
+    return total
 
 
 def portions(price: ClaimPrice, users: int) -> list[Amounts]:

@@ -15,7 +15,8 @@ those who administer queues.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from drayman.allocator import Policy
@@ -28,6 +29,7 @@ from drayman.api.kueue_workload import Admission, Workload, WorkloadSpec, Worklo
 from drayman.api.pods import is_finished
 from drayman.placement.gangs.dialects.kueue import NAME, POD_SET, ROLE
 from drayman.placement.state import ClusterState
+from drayman.placement.trial import Trial
 from drayman.quota.fitting.book import RoomBook
 from drayman.quota.fitting.expecting import PodSetPods, WorkloadPods
 from drayman.quota.fitting.fitter import Fitter, Unfit
@@ -91,6 +93,7 @@ class Rooms:
         self._texts: dict[str, str] = {}  # by key of the workload, what was last read
         self._owned: dict[str, frozenset[str]] = {}  # by key of the workload, uids of its owners
         self._by_owner: dict[str, str] = {}  # the other way round
+        self._leaving: dict[str, None] = {}  # workloads that were told to go, and have not gone
         self._pods: dict[str, dict[str, Pod]] = {}  # that belong together, by uid of an owner
 
     def admit(
@@ -104,43 +107,48 @@ class Rooms:
 
         If it comes to nothing after all, because the write failed, `forget` gives the room back.
         """
+        found = self.find(workload, admission, flavors, now)
+        return found if isinstance(found, Unfit) else self.keep(workload, found)
+
+    def find(
+        self,
+        workload: Workload,
+        admission: Admission,
+        flavors: Mapping[str, ResourceFlavorSpec],
+        now: float,
+    ) -> RoomReservation | Unfit:
+        """Room for a workload, which is not kept for it yet. What was kept for it before is given back."""
         try:
             wanted = workload_pods(workload, admission, flavors)
         except (DecodeError, StartError) as error:
             return Unfit(str(error))
         self.forget(wanted.key)
-        found = self.fitter.fit(wanted, now)
-        if isinstance(found, Unfit):
-            return found
-        if not _are_known(workload, wanted):
-            found = RoomReservation(wanted, ())
+        return self.fitter.fit(wanted, now)
+
+    def keep(self, workload: Workload, found: RoomReservation) -> str:
+        """Keep room that was found for a workload just now. Returns what to write into its annotation."""
+        if not _are_known(workload, found.workload):
+            found = RoomReservation(found.workload, ())
         self.book.keep(found)
         self._note_owners(workload)
-        text = self._texts[wanted.key] = codec.encode(record_of(found)).decode()
+        text = self._texts[found.key] = codec.encode(record_of(found)).decode()
         return text
 
-    def fits_without(
-        self,
-        workload: Workload,
-        admission: Admission,
-        flavors: Mapping[str, ResourceFlavorSpec],
-        leaving: Iterable[str],
-        now: float,
-    ) -> bool:
-        """Whether there would be room for a workload if others, by key, gave up theirs: their room, and their pods. Changes nothing."""
-        try:
-            wanted = workload_pods(workload, admission, flavors)
-        except (DecodeError, StartError):
-            return False
+    @contextmanager
+    def trial_without(self, gone: Iterable[str]) -> Iterator[Trial]:
+        """A trial of the state in which workloads, by key, have given up their room, and their pods are gone.
+
+        So are all that have been told to go.
+        """
         with self._state.trial() as trial:
-            for key in leaving:
+            for key in {**self._leaving, **dict.fromkeys(gone)}:
                 reservation = self.book.get(key)
                 if reservation is not None:
                     self.book.set_aside(reservation)
                 for pod in self._pods_of(key):
                     if trial.counts(pod.metadata.uid):
                         trial.evict(pod.metadata.uid, self._state.claims_used_by(pod))
-            return not isinstance(self.fitter.fit(wanted, now), Unfit)
+            yield trial
 
     def follow(self, workload: Workload) -> tuple[tuple[Pod, ReservedPlace], ...]:
         """A Workload as the server shows it. Returns pods seen before that now have a place."""
@@ -148,10 +156,16 @@ class Rooms:
         text = workload.metadata.annotations.get(ROOM, "")
         status = _holding_status(workload)
         admission = None if status is None else status.admission
-        if status is None or admission is None or not text:
+        if status is None or admission is None:
             self.forget(key)
             return ()
         self._note_owners(workload)
+        if is_evicted(status) or not text:
+            self._keep_nothing(key)
+            if is_evicted(status):
+                self._leaving[key] = None
+            return ()
+        self._leaving.pop(key, None)
         if self._texts.get(key) == text:
             self._give_back_reclaimed(key, status)
             return ()
@@ -178,10 +192,14 @@ class Rooms:
 
     def forget(self, key: str) -> None:
         """The Workload is gone, or was not admitted after all."""
-        self.book.release(key)
-        self._texts.pop(key, None)
+        self._keep_nothing(key)
+        self._leaving.pop(key, None)
         for owner in self._owned.pop(key, frozenset()):
             self._by_owner.pop(owner, None)
+
+    def _keep_nothing(self, key: str) -> None:
+        self.book.release(key)
+        self._texts.pop(key, None)
 
     def see(self, pod: Pod) -> ReservedPlace | None:
         """A pod as the server shows it, with or without a node. Returns its place; None if it has none.
@@ -247,12 +265,12 @@ def _are_known(workload: Workload, wanted: WorkloadPods) -> bool:
 
 
 def _holding_status(workload: Workload) -> WorkloadStatus | None:
-    """The status of a workload that holds quota and may keep it."""
+    """The status of a workload that holds quota, if only until its pods have stopped."""
     try:
         status = status_of(WorkloadStatus, workload)
     except DecodeError:
         return None
-    if not holds_quota(status) or has_finished(status) or is_evicted(status):
+    if not holds_quota(status) or has_finished(status):
         return None
     return status
 

@@ -56,7 +56,7 @@ class Candidates(Struct, frozen=True):
 def classical_targets(contest: Contest) -> list[Target]:
     """The victims, or none if no permitted set of them would do."""
     candidates = _collect(contest)
-    with contest.ledger.trial():
+    with contest.trial():
         for borrowing in _attempts(contest, candidates):
             found = _attempt(contest, candidates, borrowing=borrowing)
             if found:
@@ -80,7 +80,7 @@ def _attempts(contest: Contest, candidates: Candidates) -> tuple[bool, ...]:
 
 
 def _attempt(contest: Contest, candidates: Candidates, *, borrowing: bool) -> list[Target]:
-    with contest.ledger.trial():
+    with contest.trial():
         targets: list[Target] = []
         for candidate in candidates:
             if not _is_open(contest, candidate, borrowing=borrowing):
@@ -89,6 +89,8 @@ def _attempt(contest: Contest, candidates: Candidates, *, borrowing: bool) -> li
             targets.append(Target(candidate.entry, _reason(candidate, borrowing=borrowing)))
             if contest.fits(borrowing=borrowing):
                 return contest.without_needless(targets, borrowing=borrowing)
+        if targets and contest.fits(borrowing=borrowing, finally_=True):
+            return contest.without_needless(targets, borrowing=borrowing)
     return []
 
 
