@@ -60,6 +60,11 @@ class Devices:
         self._waiting.note(workload, depends_on)
         return found
 
+    @property
+    def mappings(self) -> DeviceClassMappings:
+        """What devices are charged under now."""
+        return self._mappings
+
     def forget(self, key: str) -> None:
         self._waiting.forget(key)
 

@@ -21,6 +21,7 @@ from drayman.controllers.quota.book import Known
 from drayman.controllers.quota.loop import Key
 from drayman.controllers.quota.shared import Shared
 from drayman.quota.amounts import quantity_of, times
+from drayman.quota.claims.records import CLAIMS, text_of
 from drayman.quota.decisions import Decision, Evicted, Preempted, Refused, Reserved
 from drayman.quota.demands import Unpriced
 from drayman.quota.fitting.rooms import ROOM
@@ -107,7 +108,7 @@ class Verdicts:
             status,
             partial(self._refused, known, failed),
             partial(self._written, known.key, report),
-            annotations={ROOM: room} if room is not None else {},
+            annotations=_notes(decision, known, room),
         )
 
     def _written(self, key: Key, report: Callable[[Known], None], written: Known) -> None:
@@ -228,6 +229,16 @@ class Verdicts:
 
     def _report_refused(self, decision: Refused, known: Known) -> None:
         self._shared.book.record(known, "Warning", "Pending", decision.message)
+
+
+def _notes(decision: Decision, known: Known, room: str | None) -> dict[str, str]:
+    """What is written down beside the status."""
+    notes = {} if room is None else {ROOM: room}
+    if isinstance(decision, Reserved):
+        claims = text_of(decision.claims)
+        if claims or CLAIMS in known.workload.metadata.annotations:
+            notes[CLAIMS] = claims
+    return notes
 
 
 def _say_nothing(_known: Known) -> None:
