@@ -156,8 +156,7 @@ class Charges:
         if notice.type == DELETED:
             return
         if type_ is Pod:
-            was_placed = notice.old is not None and bool(notice.old.spec.node_name)
-            if notice.object.spec.node_name and not was_placed:
+            if notice.object.spec.node_name and _claims_of(notice.object) != _claims_of(notice.old):
                 self._look_at_owners(notice.object)
         elif type_ is ResourceClaim:
             old = None if notice.old is None else notice.old.status.allocation
@@ -205,6 +204,18 @@ class Charges:
 
 def _owners(pod: Pod) -> list[str]:
     return owners_of(pod) if may_belong(pod) else []
+
+
+def _claims_of(pod: Pod | None) -> object:
+    """Where a pod is, and by which names its claims are known."""
+    if pod is None:
+        return None
+    status = pod.status
+    return (
+        pod.spec.node_name,
+        status.resource_claim_statuses,
+        status.extended_resource_claim_status,
+    )
 
 
 def _noted(known: Known) -> str:
