@@ -17,6 +17,7 @@ from drayman.quota.decisions import Refused, Reserved
 from drayman.quota.settings import settings_of
 from drayman.quota.state import QuotaState
 from oracle.build import device, exactly, partitioned
+from oracle.selectors import GPU
 from quota.charging.pricing_cases import GI, cluster, pricing
 from quota.charging.test_in_the_engine import named, pod_set
 from quota.charging.test_limitations_are_lifted import claim
@@ -150,6 +151,16 @@ def test_a_claim_has_the_price_of_the_flavor_of_its_first_user() -> None:
     holding = made.entries["default/b"].holding
     assert holding is not None
     assert sum(holding.usage.quota.values()) == 5 * GI
+
+
+def test_a_claim_with_devices_leads_to_their_flavor() -> None:
+    """Pods that name it cannot run anywhere else."""
+    body = claim("c", exactly("r", cls="mig"))
+    result = {"driver": GPU, "pool": "large", "device": "large-0", "request": "r"}
+    body["status"] = {"allocation": {"devices": {"results": [result]}}}
+    made = engine(fleet(claims=[body]), "small", "large")
+    submit(made, "w", pod_set("main", 1, claims=("c",)))
+    assert given(made) == ("large", 80)
 
 
 def test_admin_access_costs_nothing_and_is_counted() -> None:
