@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,6 +18,18 @@ from drayman.quota.tree.nodes import FlavorAmounts
 
 Positions = Mapping[tuple[str, str], int]
 """By pod set and resource, the flavor that was tried last. What was tried to the end is not in it."""
+
+
+class Attempt(NamedTuple):
+    """When a workload was last tried."""
+
+    cycle: int
+    changes: int
+    """What had happened to its queue by then."""
+
+    def is_outdated(self, now: Attempt) -> bool:
+        """Whether it was not in the cycle before, and things have changed since."""
+        return now.cycle - self.cycle > 1 and now.changes > self.changes
 
 
 class Refusal(Struct, frozen=True):
@@ -109,6 +122,7 @@ class Entry:
 
     __slots__ = (
         "assumed",
+        "attempt",
         "facts",
         "holding",
         "positions",
@@ -128,6 +142,8 @@ class Entry:
         """Where to go on with flavors. Empty: from the first."""
         self.prices: dict[Hashable, Mapping[str, Charged] | Unpriced] = {}
         """What was asked of prices in flavors, as long as it waits and devices do not change."""
+        self.attempt = Attempt(0, 0)
+        """When these were found."""
         self.source: Workload | None = None
         """The object that it was last read from."""
         self.waits_in = ""

@@ -218,6 +218,12 @@ class WorkloadBook:
     async def delete(self, known_: Known) -> None:
         """Deletes exactly this one; one that is gone is not an error."""
         await self.let_go(known_)
+        await self.retire(known_)
+
+    async def retire(self, known_: Known) -> None:
+        """Deletes exactly this one, as soon as it is not in use any more."""
+        if known_.is_leaving:
+            return
         options = DeleteOptions(uid=known_.workload.metadata.uid, propagation="Background")
         try:
             await self._client.delete(WORKLOADS, known_.name, known_.key[0], options=options)

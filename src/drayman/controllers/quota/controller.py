@@ -10,7 +10,9 @@ from drayman.cluster.client import Client
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.recording import EventRecorder
+from drayman.cluster.resources import PODS
 from drayman.controllers.quota.admitting import Admitting
+from drayman.controllers.quota.ancestors import Ancestors
 from drayman.controllers.quota.configuration import QueueConfiguration
 from drayman.controllers.quota.jobs import QueuedJobs
 from drayman.controllers.quota.lives import Lives
@@ -43,12 +45,14 @@ class QuotaController:
         self._admitting = Admitting(self._shared)
         current = self._source.current
         self._admitting.devices.set_mappings(current.mappings, current.gates)
-        owners = Owners()
-        self._jobs = {(kind.group, kind.kind): QueuedJobs(self._shared, kind) for kind in KINDS}
-        for (group, kind), jobs in self._jobs.items():
-            owners.add(group, kind, jobs.exists)
+        owners, ancestors = Owners(client), Ancestors()
+        self._jobs = {
+            (kind.group, kind.kind): QueuedJobs(self._shared, kind, ancestors) for kind in KINDS
+        }
+        for jobs in self._jobs.values():
+            owners.add(jobs.resource, jobs.exists)
         self._pods = QueuedPods(self._shared)
-        owners.add("", "Pod", self._pods.exists)
+        owners.add(PODS.as_values(), self._pods.exists)
         self._seating = Seating(self._shared)
         self._lives = Lives(self._shared, self._admitting, owners)
         self._status = QueueStatus(self._shared, self._admitting)

@@ -377,7 +377,14 @@ def finished(
 ) -> WorkloadStatus:
     """What it was for has ended. Its admission stays as a record, its quota is free."""
     reason = "Succeeded" if ended.succeeded else "Failed"
-    return setting(status, FINISHED, True, reason, ended.message, now, generation)
+    return over(status, reason, ended.message, now, generation)
+
+
+def over(
+    status: WorkloadStatus, reason: str, message: str, now: float, generation: int = 0
+) -> WorkloadStatus:
+    """It is done with, for a reason that need not lie in what it was for."""
+    return setting(status, FINISHED, True, reason, message, now, generation)
 
 
 def running_seconds(status: WorkloadStatus, now: float) -> float:
