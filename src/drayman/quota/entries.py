@@ -161,6 +161,15 @@ class Entry:
     def key(self) -> str:
         return self.facts.key
 
+    @property
+    def admin_devices(self) -> int:
+        """How many devices the pods that it has quota for look at with admin access. They cost nothing."""
+        demands = self.facts.demands
+        if self.holding is None or isinstance(demands, Unpriced):
+            return 0
+        pods = {e.name: e.count or 0 for e in self.holding.admission.pod_set_assignments}
+        return sum(each.admin_devices * pods.get(each.name, 0) for each in demands)
+
     def __repr__(self) -> str:
         return f"workload {self.facts.key}"
 

@@ -241,7 +241,7 @@ class QuotaState:
         entry = self.entries.get(key)
         if entry is None or isinstance(entry.facts.demands, Unpriced):
             return
-        entry.prices = {}
+        entry.prices, entry.positions = {}, {}
         if any(demand.priced is not None for demand in entry.facts.demands):
             self.books.wake(entry.waits_in)
 
