@@ -102,6 +102,7 @@ class Entry:
         "facts",
         "holding",
         "positions",
+        "refusal",
         "shape",
         "source",
         "waits_in",
@@ -117,6 +118,8 @@ class Entry:
         """Where to go on with flavors. Empty: from the first."""
         self.attempt = Attempt(0, 0)
         """When these were found."""
+        self.refusal: Refusal | None = None
+        """Why it got nothing when all flavors had been tried."""
         self.source: Workload | None = None
         """The object that it was last read from."""
         self.waits_in = ""
@@ -125,7 +128,7 @@ class Entry:
     def update(self, facts: Facts) -> None:
         """Follow a change of its object."""
         if facts.demands != self.facts.demands:
-            self.positions = {}
+            self.positions, self.refusal = {}, None
         self.facts = facts
         self.shape = shape_of(facts)
 

@@ -312,7 +312,7 @@ class QuotaState:
             if isinstance(decision, Reserved):
                 entry = self.entries[decision.key]
                 self._dequeue(entry)
-                entry.positions = {}
+                entry.positions, entry.refusal = {}, None
                 self._preemptor.quarrels.has_quota(entry.key)
                 entry.assumed = True
                 holding = holding_of(decision.admission, now, entry.facts.demands)
