@@ -127,6 +127,7 @@ class Entry:
         "holding",
         "positions",
         "prices",
+        "refusal",
         "shape",
         "source",
         "waits_in",
@@ -144,6 +145,8 @@ class Entry:
         """When these were found."""
         self.prices: dict[Hashable, Mapping[str, Charged] | Unpriced] = {}
         """What was asked of prices in flavors, as long as it waits and devices do not change."""
+        self.refusal: Refusal | None = None
+        """Why it got nothing when all flavors had been tried."""
         self.source: Workload | None = None
         """The object that it was last read from."""
         self.waits_in = ""
@@ -152,8 +155,7 @@ class Entry:
     def update(self, facts: Facts) -> None:
         """Follow a change of its object."""
         if facts.demands != self.facts.demands:
-            self.positions = {}
-            self.prices = {}
+            self.positions, self.refusal, self.prices = {}, None, {}
         self.facts = facts
         self.shape = shape_of(facts)
 

@@ -344,7 +344,7 @@ class QuotaState:
         """Count what a cycle gave a workload. Returns the decision as it is to be written."""
         entry = self.entries[decision.key]
         self._dequeue(entry)
-        entry.positions = {}
+        entry.positions, entry.refusal = {}, None
         self._preemptor.quarrels.has_quota(entry.key)
         entry.assumed = True
         settled, holding = self.claims.settled(decision, now, entry.facts)
