@@ -103,11 +103,10 @@ async def admitted_in_the_end(room: Room, number: int) -> set[str]:
 class Transactions:
     """Counts the transactions that change Workloads, and how many of them hold quota at most."""
 
-    def __init__(self, after: Callable[[], None] = lambda: None) -> None:
+    def __init__(self) -> None:
         self.number = 0
         self.most = 0
         self._holders: set[str] = set()
-        self._after = after
 
     def applied(self, events: Sequence[Event]) -> None:
         changed = [each for each in events if each.key.resource.startswith("workloads.")]
@@ -117,7 +116,6 @@ class Transactions:
         self.most = max(self.most, len(self._holders))
         if any(each.stored.value.get("status") for each in changed):
             self.number += 1
-            self._after()
 
 
 class OnWrite(AdmissionPlugin):
@@ -251,25 +249,34 @@ async def test_a_preemption_that_could_not_be_written_is_decided_again() -> None
         assert plugin.is_done
 
 
+class Crash(AdmissionPlugin):
+    """Ends whoever writes the status of a workload, from one write on."""
+
+    def __init__(self, after: int) -> None:
+        self._left = after
+        self.happened = asyncio.Event()
+
+    def validate(self, write: Admitted) -> None:
+        if (write.resource.plural, write.subresource) == ("workloads", "status"):
+            self._left -= 1
+            if self._left < 0:
+                self.happened.set()
+                raise asyncio.CancelledError
+
+
 async def test_a_crash_in_the_middle_gives_nobody_too_much() -> None:
     """What was written counts; what was only decided is decided again."""
     async with waiting_room() as room:
         await room.queue(cpu=70)
         await waiting_for_the_controller(room, [workload(f"w-{n:03}") for n in range(120)])
-        written = asyncio.Event()
-
-        def end() -> None:
-            """The writer gets no further than this, and the rest of the process ends with it."""
-            writer = asyncio.current_task()
-            if not written.is_set() and writer is not None:
-                writer.cancel()
-            written.set()
-
-        seen = Transactions(end)
+        seen, crash = Transactions(), Crash(after=60)
         room.place.core.store.follow(seen)
+        plugins = room.place.core.admission.plugins
+        plugins.append(crash)
         await room.start()
-        await written.wait()
+        await crash.happened.wait()
         await room.place.crash()
+        plugins.remove(crash)
         page = await room.place.client.list(WORKLOADS, NAMESPACE)
         before = {each.metadata.name for each in page.items if admitted(known(each))}
         assert 0 < len(before) < 70
