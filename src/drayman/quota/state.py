@@ -141,7 +141,7 @@ class QuotaState:
         return used
 
     def _after_local_queue(self, key: str, now: float) -> None:
-        for each in self._local.members(key):
+        for each in sorted(self._local.members(key)):
             if self.entries[each].holding is None:
                 self._requeue(self.entries[each], now)
 
@@ -425,5 +425,5 @@ class QuotaState:
         return standing_of(entry, self._local.find(entry.facts.queue), self.books.queues)
 
     def waiting_in(self, local_queue: str) -> Iterator[str]:
-        """The workloads of a local queue, by key."""
+        """The workloads of a local queue, by key, in no particular order."""
         return self._local.members(local_queue)
