@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import sys
 
 import pytest
 
@@ -74,6 +76,33 @@ async def test_gpus_are_published_and_prepared_as_their_configuration_says() -> 
         answer = await w.kubelet.prepare(GPU, claim)
         assert isinstance(answer, Failed)
         assert "sharing.strategy: 'MPSS' is none of" in answer.message
+
+
+async def test_a_driver_is_run_from_the_command_line_until_it_is_told_to_end() -> None:
+    """It registers, publishes what its options say, and leaves no socket behind."""
+    async with world() as w:
+        options = w.kubelet.options(GPU)
+        words = ["driver", "run", GPU, "--node", NODE, "--gpus", "3", "--wipe-on-exit"]
+        words += ["--kubeconfig", str(w.cluster.kubeconfig)]
+        words += ["--plugin-dir", str(options.plugin_dir), "--cdi-dir", str(options.cdi_dir)]
+        words += ["--registry-dir", str(options.registry_dir), "--metrics-port", "0"]
+        driver = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "drayman", *words), stdout=asyncio.subprocess.PIPE
+        )
+        try:
+            await w.kubelet.registered(GPU)
+            (found,) = await w.until_slices(lambda found: len(found) == 1, GPU)
+            assert len(found.spec.devices or ()) == 3
+        finally:
+            driver.terminate()
+        output, _ = await driver.communicate()
+        assert driver.returncode == 0
+        assert output.decode().splitlines() == [
+            f"{GPU} serves node {NODE} on {options.plugin_dir}/dra.sock",
+            "stopped",
+        ]
+        assert await w.slices(GPU) == ()
+        assert list(w.kubelet.registry_dir.iterdir()) == []
 
 
 def test_cpus_are_those_of_the_machine() -> None:

@@ -20,13 +20,14 @@ from drayman.api.kueue import (
     ResourceFlavor,
     ResourceFlavorSpec,
 )
-from drayman.api.kueue_workload import Workload
+from drayman.api.kueue_workload import Admission, Workload
 from drayman.api.limit_ranges import LimitRange
 from drayman.api.pods import is_finished
 from drayman.placement.fit.readiness import is_ready
 from drayman.quota.admissions import by_resource, holding_of
 from drayman.quota.amounts import Amounts, plus
 from drayman.quota.books import Books
+from drayman.quota.claim_charges import ClaimCharges
 from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.cycle import Cycle
 from drayman.quota.decisions import Decision, Evicted, Refused, Reserved
@@ -34,9 +35,11 @@ from drayman.quota.demands import Pricing, Unpriced
 from drayman.quota.entries import Entry, Holding
 from drayman.quota.flavors.assigning import Rules
 from drayman.quota.flavors.placing import Placing
+from drayman.quota.flavors.prices import FlavorPrices
 from drayman.quota.local_queues import LocalQueues
 from drayman.quota.past_use import PastUse
-from drayman.quota.preemption.searching import Preemptor
+from drayman.quota.preemption.for_room import ForRoom
+from drayman.quota.preemption.searching import Preemptor, RoomMaker
 from drayman.quota.reading import read
 from drayman.quota.reasons import (
     MISCONFIGURED,
@@ -60,12 +63,15 @@ class QuotaState:
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self._limit_ranges: dict[str, dict[str, LimitRange]] = {}
         self._preemptor = Preemptor(self.books.queues, self.books.ledger, settings.fair_sharing)
+        self._for_room = ForRoom(self._preemptor)
         sharing = settings.admission_fair_sharing
         self.past_use = None if sharing is None else PastUse(sharing)
         self._local = LocalQueues(self.past_use)
         if self.past_use is not None:
             self._preemptor.past_use = self.past_use.share
+        self.claims = ClaimCharges(self.books, self.entries)
         self._revision = 0
+        self._cycles = 0
         self._placing = Placing(self.books.ledger.topologies, self.books.flavors)
         self._rules = Rules(
             self.books.flavors,
@@ -73,6 +79,8 @@ class QuotaState:
             self._placing,
             ignores_undeclared=settings.resources.quota_check_strategy == IGNORE_UNDECLARED,
             shares_fairly=settings.fair_sharing is not None,
+            claims=self.claims.users,
+            prices=FlavorPrices(pricing),
         )
 
     # Queues and what they are made of. A spec that makes no sense raises DecodeError or SelectorError and changes nothing.
@@ -133,7 +141,7 @@ class QuotaState:
         return used
 
     def _after_local_queue(self, key: str, now: float) -> None:
-        for each in self._local.members(key):
+        for each in sorted(self._local.members(key)):
             if self.entries[each].holding is None:
                 self._requeue(self.entries[each], now)
 
@@ -206,6 +214,7 @@ class QuotaState:
                 self.books.wake(entry.waits_in)
             self.remove_workload(facts.key)
             return
+        self.claims.note(None if entry is None else entry.facts, facts)
         if entry is None:
             entry = self.entries[facts.key] = Entry(facts)
             changed = True
@@ -227,36 +236,52 @@ class QuotaState:
         if changed or reading.holding != entry.holding:
             self._follow(entry, reading.holding, now)
 
+    def devices_changed(self, key: str) -> None:
+        """What devices cost a workload in flavors may be otherwise from now on."""
+        entry = self.entries.get(key)
+        if entry is None or isinstance(entry.facts.demands, Unpriced):
+            return
+        entry.prices, entry.positions = {}, {}
+        if any(demand.priced is not None for demand in entry.facts.demands):
+            self.books.wake(entry.waits_in)
+
     def remove_workload(self, key: str) -> None:
         entry = self.entries.pop(key, None)
         if entry is None:
             return
         self._preemptor.quarrels.forget()
         self._local.leave(entry.facts.queue, key)
-        self.books.release(entry)
+        self.claims.note(entry.facts, None)
+        self.claims.release(entry)
         self._dequeue(entry)
 
     def forget(self, key: str, now: float) -> None:
-        """Take back what a cycle gave a workload, because it could not be written."""
+        """Take back what a cycle decided about a workload, because it could not be written."""
         entry = self.entries.get(key)
-        if entry is not None and entry.assumed:
+        if entry is None:
+            return
+        # Who was to give way has not been told, and may be driven out again.
+        self._preemptor.quarrels.forget()
+        if entry.assumed:
             if self.past_use is not None:
                 self.past_use.not_admitted(entry.facts.queue, key)
             self._follow(entry, None, now)
+        elif entry.holding is not None:
+            self.books.wake(entry.holding.cluster_queue)
 
     def _follow(self, entry: Entry, holding: Holding | None, now: float) -> None:
         """Make what a workload holds, and where it waits, agree with its object."""
         had = entry.holding
         entry.assumed = False
         if holding is None:
-            self.books.release(entry)
+            self.claims.release(entry)
             self._requeue(entry, now)
         elif had is not None and had.is_same(holding):
-            entry.holding = holding
+            self.claims.follow(entry, holding)
         else:
-            self.books.release(entry)
+            self.claims.release(entry)
             self._dequeue(entry)
-            self.books.take(entry, holding)
+            self.claims.take(entry, holding)
 
     def _requeue(self, entry: Entry, now: float) -> None:
         self._dequeue(entry)
@@ -270,6 +295,7 @@ class QuotaState:
             self.books.is_ready(queue.name)
 
     def _dequeue(self, entry: Entry) -> None:
+        entry.prices = {}
         queue = self.books.queues.get(entry.waits_in)
         if queue is not None:
             queue.waiting.discard(entry.key)
@@ -282,6 +308,8 @@ class QuotaState:
         if self._revision != self.books.revision:
             self._revision = self.books.revision
             self._preemptor.quarrels.forget()
+            self.room_may_be_free()
+        self._cycles += 1
         if self.past_use is not None:
             self.past_use.sample(now, self._used_by)
         refused: list[Decision] = []
@@ -301,23 +329,70 @@ class QuotaState:
             self._placing,
             self.books.queues,
             self.books.ledger,
+            self._cycles,
             one_at_a_time=one_at_a_time,
             is_blocked=one_at_a_time and self._waits_for_pods(),
         )
         decisions = run.run(heads)
-        for decision in decisions:
-            if isinstance(decision, Reserved):
-                entry = self.entries[decision.key]
-                self._dequeue(entry)
-                entry.positions = {}
-                self._preemptor.quarrels.has_quota(entry.key)
-                entry.assumed = True
-                holding = holding_of(decision.admission, now, entry.facts.demands)
-                self.books.take(entry, holding)
-                queue = self.books.queues[holding.cluster_queue]
-                if self.past_use is not None and queue.shares_by_past_use:
-                    self.past_use.admitted(entry.facts.queue, entry.key, by_resource(holding))
-        return (*refused, *decisions)
+        settled = [
+            self._reserve(decision, now) if isinstance(decision, Reserved) else decision
+            for decision in decisions
+        ]
+        return (*refused, *settled)
+
+    def _reserve(self, decision: Reserved, now: float) -> Reserved:
+        """Count what a cycle gave a workload. Returns the decision as it is to be written."""
+        entry = self.entries[decision.key]
+        self._dequeue(entry)
+        entry.positions, entry.refusal = {}, None
+        self._preemptor.quarrels.has_quota(entry.key)
+        entry.assumed = True
+        settled, holding = self.claims.settled(decision, now, entry.facts)
+        self.claims.take(entry, holding)
+        queue = self.books.queues[holding.cluster_queue]
+        if self.past_use is not None and queue.shares_by_past_use:
+            self.past_use.admitted(entry.facts.queue, entry.key, by_resource(holding))
+        return settled
+
+    # Room for pods, where somebody looks for it.
+
+    def ask_for_room(self, room: RoomMaker | None) -> None:
+        """Have somebody be asked whether there is room, before anybody is driven out. None: quota alone decides."""
+        self._preemptor.room = room
+
+    def room_may_be_free(self) -> None:
+        """There may be room now for those that were refused for want of it."""
+        self._for_room.begin_again()
+        self.books.wake_roomless()
+
+    def without_room(self, key: str, lacking: str, now: float) -> list[Decision]:
+        """A workload that a cycle gave quota to finds no room, which `lacking` describes. It gives the quota back, and waits for room."""
+        entry = self.entries[key]
+        holding = entry.holding
+        if holding is None or not entry.assumed:
+            return []
+        queue = self.books.queues[holding.cluster_queue]
+        self.forget(key, now)
+        again, decisions = self._for_room.decide(queue, entry, holding, lacking)
+        queue.waiting.refuse(entry, again)
+        return decisions
+
+    def in_the_way(self, key: str, admission: Admission) -> list[str]:
+        """Whom a workload that waits would have to drive out for room, by key, if it got quota; nobody if it may not. Changes nothing."""
+        entry = self.entries[key]
+        holding = holding_of(admission, 0.0, entry.facts.demands)
+        queue = self.books.queues[holding.cluster_queue]
+        if queue.node is None or entry.facts.gates_closed:
+            return []
+        return [each.entry.key for each in self._for_room.victims(queue, entry, holding).targets]
+
+    def is_waiting(self, key: str) -> bool:
+        """Whether a workload may get quota in a cycle to come, or got it in one that is not over."""
+        entry = self.entries.get(key)
+        if entry is None:
+            return False
+        queue = self.books.queues.get(entry.waits_in)
+        return entry.assumed or (queue is not None and not queue.inactive)
 
     def _waits_for_pods(self) -> bool:
         """Whether somebody has quota whose pods are not ready yet."""
@@ -350,5 +425,5 @@ class QuotaState:
         return standing_of(entry, self._local.find(entry.facts.queue), self.books.queues)
 
     def waiting_in(self, local_queue: str) -> Iterator[str]:
-        """The workloads of a local queue, by key."""
+        """The workloads of a local queue, by key, in no particular order."""
         return self._local.members(local_queue)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from controllers.multikueue.clusters import QUEUE, WORKLOADS, check, clusters, job, runs_in
+from controllers.multikueue.clusters import WORKLOADS, check, clusters, job, runs_in
 from drayman.cluster.resources import JOBS, PODS
 
 
@@ -24,21 +24,17 @@ async def test_a_job_that_its_own_controller_runs_stays_suspended(tmp_path: Path
         assert not (await manager.client.list(PODS)).items
 
 
-async def test_single_pods_are_rejected_by_the_check(tmp_path: Path) -> None:
-    """The check says why, and the Workload is not active any more."""
+async def test_a_workload_without_a_job_is_rejected_by_the_check(tmp_path: Path) -> None:
+    """There is nothing that could be made on a worker: the check says so, and the Workload is not active any more."""
     async with clusters(tmp_path, {"one": "cpu=1"}) as place:
         manager = place.manager
         await place.join("one")
         container = {"name": "main", "image": "i", "resources": {"requests": {"cpu": 1}}}
-        await manager.create(
-            PODS,
-            {
-                "metadata": {"name": "alone", "labels": {QUEUE: "q"}},
-                "spec": {"containers": [container]},
-            },
-        )
+        pod_set = {"name": "main", "count": 1, "template": {"spec": {"containers": [container]}}}
+        body = {"metadata": {"name": "bare"}, "spec": {"queueName": "q", "podSets": [pod_set]}}
+        await manager.create(WORKLOADS, body)
         found = await manager.workload(lambda w: check(w)[0] == "Rejected")
-        assert "not single pods" in check(found)[1]
+        assert "not a Workload alone" in check(found)[1]
         await manager.until(WORKLOADS, lambda values: not values[0].spec.get("active", True))
 
 

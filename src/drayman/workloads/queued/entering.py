@@ -132,8 +132,9 @@ def hold_pod(obj: Object) -> None:
     added = [{"name": name} for name in wanted if name not in known]
     if added:
         spec["schedulingGates"] = [*gates, *added]
-    if labels_of(obj).get(NAME):
-        annotations = metadata.get("annotations") or {}
+    annotations = metadata.get("annotations") or {}
+    # One for which a Workload was made already keeps the role that it has there.
+    if labels_of(obj).get(NAME) and not (labels_of(obj).get(PREBUILT) and annotations.get(ROLE)):
         metadata["annotations"] = {**annotations, ROLE: role_hash(spec)}
 
 
