@@ -1,4 +1,4 @@
-"""What tests of drivers need: a cluster in this process, and a node that speaks the protocol from the other side.
+"""What tests of drivers need: a cluster in this process, a node that speaks the other side of the protocol, and machines made of folders.
 
 async with TestCluster(folder) as cluster, FakeKubelet(cluster.client, "node-1", folder) as kubelet:
     await cluster.add_node("node-1")
@@ -9,6 +9,7 @@ async with TestCluster(folder) as cluster, FakeKubelet(cluster.client, "node-1",
 """
 
 from drayman.testing.cluster import TestCluster
+from drayman.testing.hardware import FakeMachine
 from drayman.testing.kubelet import FakeKubelet
 
-__all__ = ["FakeKubelet", "TestCluster"]
+__all__ = ["FakeKubelet", "FakeMachine", "TestCluster"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from drayman.cluster import merge_patch
-from drayman.cluster.resources import NAMESPACES
+from drayman.cluster.resources import NAMESPACES, RESOURCE_CLAIMS
 from drayman.drivers.kit import Plugin
 from drayman.plugins.calling import Connection, introduce
 from drayman.plugins.errors import CallError, SocketError
@@ -97,6 +97,23 @@ async def duplicate_prepare(w: World) -> None:
     )
     assert answers == [ready] * 6
     assert driver.calls == [("prepare", "c")]
+
+
+async def allocated_again(w: World) -> None:
+    """A claim that got other devices meanwhile is prepared anew: an old answer would give away a device of somebody else."""
+    driver = Probe()
+    claim = await w.claim("c", "probe-0")
+    async with w.plugin(driver):
+        assert isinstance(await w.kubelet.prepare(NAME, claim), Ready)
+        result = {"request": "a", "driver": NAME, "pool": NODE, "device": "probe-1"}
+        for allocation in (None, {"devices": {"results": [result]}}):
+            patch = merge_patch({"status": {"allocation": allocation}})
+            await w.cluster.client.patch(
+                RESOURCE_CLAIMS, "c", patch, "default", subresource="status"
+            )
+        answer = await w.kubelet.prepare(NAME, claim)
+        assert w.kubelet.container(answer).env["PROBE_A"] == "probe-1"
+    assert driver.calls == [("prepare", "c"), ("unprepare", "c"), ("prepare", "c")]
 
 
 async def given_up_and_asked_again(w: World) -> None:
@@ -297,6 +314,7 @@ SEQUENCES: list[Sequence] = [
     parallel_prepare,
     serial_prepare,
     duplicate_prepare,
+    allocated_again,
     given_up_and_asked_again,
     unknown_claim,
     partial_failure,

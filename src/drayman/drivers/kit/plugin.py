@@ -171,21 +171,20 @@ class Plugin:
         """Ask the driver for its devices. What it had stays if it fails, or finds nothing while some are in use."""
         try:
             found = _hardware_of(await self._threads.call(self.driver.discover))
-            known = self._hardware
-            if not found.devices and len(self._checkpoint) and not known.devices:
-                known = await self._publication.published_devices()
+            is_doubtful = not found.devices and len(self._checkpoint) > 0
+            if is_doubtful and not self._hardware.devices:
+                is_doubtful = await self._publication.has_devices()
         except Exception as error:
             self.metrics.discovery_failures.inc()
             _log.error("driver %s cannot discover its devices", self.driver.name, exc_info=error)
             return False
-        if not found.devices and known.devices and len(self._checkpoint):
+        if is_doubtful:
             self.metrics.discovery_failures.inc()
             _log.error(
                 "driver %s finds no devices, and %d claims are prepared; the ones known stay published",
                 self.driver.name,
                 len(self._checkpoint),
             )
-            self._hardware = known
             return False
         self._hardware = found
         self._want()

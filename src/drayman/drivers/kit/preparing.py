@@ -22,10 +22,10 @@ from msgspec.structs import replace
 
 from drayman.api.resource import Device, ResourceClaim
 from drayman.cluster import Client
-from drayman.cluster.errors import ClusterError, NotFoundError
+from drayman.cluster.errors import ClusterError, NotFoundError, StatusError
 from drayman.cluster.resources import RESOURCE_CLAIMS
 from drayman.drivers.kit.checkpoint import Checkpoint, Record
-from drayman.drivers.kit.claims import DeviceKey, claim_of, require_usable
+from drayman.drivers.kit.claims import DeviceKey, claim_of, own_results, require_usable
 from drayman.drivers.kit.driver import Driver, Preparation
 from drayman.drivers.kit.edits import answer_for, cdi_kind
 from drayman.drivers.kit.errors import ConfigError, KitError, PrepareError
@@ -42,6 +42,8 @@ T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
 _API_S: Final = 30.0
 """A node waits for 45 seconds, and should hear why nothing comes."""
+_CHECK_S: Final = 2.0
+"""To look at a claim that is prepared already, whose answer can be given without."""
 _TAKING: Final = "devices"
 _SERIAL: Final = "serialize"
 
@@ -143,16 +145,20 @@ class Preparer:
             return str(error)
         if isinstance(error, ClusterError):
             _log.warning("%s: %s", what, error)
-            return f"the API server cannot be asked: {error}"
+            refused = isinstance(error, StatusError)
+            return f"the API server {'refuses' if refused else 'cannot be asked'}: {error}"
         _log.error("%s failed", what, exc_info=error)
         return f"driver {self._driver.name} failed: {type(error).__name__}: {error}"
 
     async def _prepare(self, ref: ClaimRef) -> Ready:
         record = await asyncio.to_thread(self._checkpoint.read, ref.uid)
         if record is not None and record.answer is not None:
-            await asyncio.to_thread(self._write_cdi, record, only_missing=True)
-            return record.answer
-        if record is not None:
+            if await self._is_current(record, ref):
+                await asyncio.to_thread(self._write_cdi, record, only_missing=True)
+                return record.answer
+            _log.warning("claim %s has other devices by now; undoing what is prepared", ref)
+            await self._undo(record)
+        elif record is not None:
             _log.warning("claim %s was interrupted while it was prepared; undoing it first", ref)
             await self._undo(record)
         found = await self._read(ref)
@@ -172,6 +178,17 @@ class Preparer:
         except Exception as error:
             await self._roll_back(started, error)
             raise
+
+    async def _is_current(self, record: Record, ref: ClaimRef) -> bool:
+        """Whether a claim still has the devices that are prepared for it. Where nobody can tell, what is prepared counts."""
+        try:
+            async with asyncio.timeout(_CHECK_S):
+                found = await self._client.get(RESOURCE_CLAIMS, ref.name, ref.namespace)
+        except (ClusterError, TimeoutError) as error:
+            _log.info("claim %s is answered as it was prepared: %s", ref, error)
+            return True
+        results = own_results(found, self._driver.name)
+        return found.metadata.uid != ref.uid or not results or results == record.results
 
     async def _read(self, ref: ClaimRef) -> ResourceClaim:
         try:

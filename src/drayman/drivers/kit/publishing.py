@@ -118,11 +118,9 @@ class Publication:
         except NotFoundError:
             return
 
-    async def published_devices(self) -> Hardware:
-        """What the server has of the driver's devices. Raises ClusterError."""
-        return Hardware(
-            groups=tuple(each.spec.devices for each in await self._published() if each.spec.devices)
-        )
+    async def has_devices(self) -> bool:
+        """Whether devices are published. Raises ClusterError."""
+        return any(each.spec.devices for each in await self._published())
 
     async def wipe(self) -> None:
         """Delete the slices. Raises ClusterError."""
