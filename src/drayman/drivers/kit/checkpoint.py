@@ -24,7 +24,7 @@ from drayman.api.struct import Json
 from drayman.drivers.kit.claims import DeviceKey, own_results
 from drayman.drivers.kit.errors import CheckpointError
 from drayman.plugins.cdi import Spec
-from drayman.plugins.files import remove_for_good, write_atomically
+from drayman.plugins.files import write_atomically
 from drayman.plugins.model import Ready
 
 VERSION: Final = 1
@@ -156,7 +156,7 @@ class Checkpoint:
 
     def remove(self, uid: str) -> None:
         """Raises OSError."""
-        remove_for_good(self._path(uid))
+        self._path(uid).unlink(missing_ok=True)
         self._forget(uid)
 
     def look(self) -> None:

@@ -58,9 +58,10 @@ class Driver(ABC):
         """How the devices are: all that there is to say, or a stream of it. Without this method the driver does not report health."""
         return None
 
-    def config_type(self, device: Device) -> type[Config] | None:
+    @classmethod
+    def config_type(cls, device: Device) -> type[Config] | None:
         """The class of the configuration that a device takes: by default the only one."""
-        return self.configs[0] if self.configs else None
+        return cls.configs[0] if cls.configs else None
 
     @property
     def reports_health(self) -> bool:

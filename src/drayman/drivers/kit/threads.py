@@ -26,6 +26,8 @@ class Threads:
     ) -> T:
         if inspect.iscoroutinefunction(function):
             return cast(T, await function(*args, **kwargs))
+        if inspect.isasyncgenfunction(function):
+            return cast(T, [each async for each in function(*args, **kwargs)])
         loop = asyncio.get_running_loop()
         result = await loop.run_in_executor(self._pool, lambda: _whole(function(*args, **kwargs)))
         return cast(T, await result) if inspect.isawaitable(result) else result
