@@ -12,7 +12,6 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
-from drayman.api import codec
 from drayman.api.core import Node, Pod
 from drayman.api.kueue_workload import Admission
 from drayman.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
@@ -28,7 +27,6 @@ from drayman.quota.entries import Entry
 from drayman.quota.fitting.clearing import Clearing
 from drayman.quota.fitting.departing import Departing
 from drayman.quota.fitting.fitter import Moved, Unfit
-from drayman.quota.fitting.reservation import record_of
 from drayman.quota.fitting.rooms import ROOM, Rooms
 from drayman.workloads.queued import life
 from drayman.workloads.queued.conditions import BY_NODE
@@ -74,6 +72,8 @@ class RoomKeeping:
         self._waits = waits
         self._runs_elsewhere = runs_elsewhere
         self._in_use: _Used | None = None
+        self._overwritten: dict[Key, str] = {}
+        """What is to be written once more, because somebody else has changed it."""
         self._breaks = Breaks()
         self._timer: asyncio.TimerHandle | None = None
         self._lost = asyncio.Event()
@@ -103,8 +103,18 @@ class RoomKeeping:
 
     def follow(self, known: Known) -> None:
         """A Workload as it is known to be."""
-        if ROOM in known.workload.metadata.annotations or self._in_use is not None:
-            self._used().rooms.follow(known.workload)
+        text = known.workload.metadata.annotations.get(ROOM)
+        if text is None and self._in_use is None:
+            return
+        rooms = self._used().rooms
+        own = rooms.text_of("/".join(known.key))
+        is_over = life.is_evicted(known.status) or life.is_finished(known.status)
+        if own and own != text and life.holds_quota(known.status) and not is_over:
+            # Somebody else has changed or removed what we wrote.
+            self._overwritten[known.key] = own
+            self._lost.set()
+            return
+        rooms.follow(known.workload)
 
     def forget(self, key: Key) -> None:
         if self._in_use is not None:
@@ -148,7 +158,21 @@ class RoomKeeping:
             await self._lost.wait()
             await asyncio.sleep(_GATHER_S)
             self._lost.clear()
+            await self._write_again()
             await self._review()
+
+    async def _write_again(self) -> None:
+        overwritten, self._overwritten = self._overwritten, {}
+        for key, text in overwritten.items():
+            known = self._shared.book.find(key)
+            if known is None or known.workload.metadata.annotations.get(ROOM) == text:
+                continue
+            try:
+                await self._note(known, text)
+            except ClusterError as error:
+                _log.warning("Workload %s/%s: %s; looking again", *key, error)
+                self._overwritten.setdefault(key, text)
+                self._lost.set()
 
     async def _review(self) -> None:
         rooms = None if self._in_use is None else self._in_use.rooms
@@ -163,8 +187,7 @@ class RoomKeeping:
                 continue
             try:
                 if isinstance(found, Moved):
-                    rooms.book.replace(found.reservation)
-                    await self._note(known, codec.encode(record_of(found.reservation)).decode())
+                    await self._note(known, rooms.replace(found.reservation))
                 elif isinstance(found, Unfit):
                     await self._evict(known, found.message)
             except ClusterError as error:
