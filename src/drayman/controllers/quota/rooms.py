@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from drayman.api.core import Node, Pod
@@ -27,6 +27,7 @@ from drayman.quota.entries import Entry
 from drayman.quota.fitting.clearing import Clearing
 from drayman.quota.fitting.departing import Departing
 from drayman.quota.fitting.fitter import Moved, Unfit
+from drayman.quota.fitting.rearranging import rearranged
 from drayman.quota.fitting.rooms import ROOM, Rooms
 from drayman.workloads.queued import life
 from drayman.workloads.queued.conditions import BY_NODE
@@ -77,8 +78,26 @@ class RoomKeeping:
         self._breaks = Breaks()
         self._timer: asyncio.TimerHandle | None = None
         self._lost = asyncio.Event()
+        self._first: list[Callable[[], Awaitable[None]]] = []
         view.listen(self._changed)
         view.listen_to_improvements(self._something_improved)
+
+    def look_first(self, looks: Callable[[], Awaitable[None]]) -> None:
+        """Have somebody look at what is lost before room is looked at."""
+        self._first.append(looks)
+
+    def look_again(self) -> None:
+        """Something may be lost."""
+        self._lost.set()
+
+    def rearrange(self, known: Known, admission: Admission) -> str | Unfit | None:
+        """Find and keep room for a workload whose places have changed. Returns as `admit` does."""
+        if not self._is_needed(admission):
+            return None
+        rooms, flavors = self._used().rooms, self._shared.flavors()
+        state, now = self._view.state, self._shared.clock()
+        found = rearranged(rooms, state, known.workload, admission, flavors, now)
+        return found if isinstance(found, Unfit) else rooms.rearrange(known.workload, found)
 
     def admit(self, known: Known, admission: Admission) -> str | Unfit | None:
         """Find and keep room. Returns what to write down, why there is none, or None where none is needed."""
@@ -159,6 +178,8 @@ class RoomKeeping:
             await asyncio.sleep(_GATHER_S)
             self._lost.clear()
             await self._write_again()
+            for first in self._first:
+                await first()
             await self._review()
 
     async def _write_again(self) -> None:
@@ -189,7 +210,7 @@ class RoomKeeping:
                 if isinstance(found, Moved):
                     await self._note(known, rooms.replace(found.reservation))
                 elif isinstance(found, Unfit):
-                    await self._evict(known, found.message)
+                    await self.evict(known, found.message)
             except ClusterError as error:
                 _log.warning("Workload %s: %s; looking again", reservation.key, error)
                 self._lost.set()
@@ -198,7 +219,7 @@ class RoomKeeping:
         patch = merge_patch({"metadata": {"annotations": {ROOM: text}}})
         await self._shared.client.patch(WORKLOADS, known.name, patch, known.key[0])
 
-    async def _evict(self, known: Known, message: str) -> None:
+    async def evict(self, known: Known, message: str) -> None:
         """What was admitted has no room any more: it waits again."""
         if not life.holds_quota(known.status) or life.is_evicted(known.status):
             return

@@ -125,6 +125,12 @@ class Fitter:
             return places
         return with_places(found, {place.uid: place for place in places})
 
+    def places_for(
+        self, pods: Sequence[ExpectedPod], now: float
+    ) -> tuple[ReservedPlace, ...] | Unfit:
+        """Room for some pods of a workload."""
+        return self._places(pods, self._decider.round(now))
+
     def is_about_nodes_alone(self, workload: WorkloadPods, now: float) -> bool:
         """Whether a place for a pod of a workload depends on its node and the devices there, and on nothing else."""
         if self._state.has_floating_devices:

@@ -142,6 +142,14 @@ class Rooms:
         text = self._texts[reservation.key] = text_of(reservation)
         return text
 
+    def rearrange(self, workload: Workload, found: RoomReservation) -> str:
+        """Keep other room for a workload. Its pods that are bound have theirs. Returns what to write into its annotation."""
+        self._keep_nothing(found.key)
+        text = self.keep(workload, found)
+        for pod in tuple(self._pods_of(found.key)):
+            self.see(pod)
+        return text
+
     @contextmanager
     def trial_without(self, gone: Iterable[str]) -> Iterator[Trial]:
         """A trial of the state in which workloads, by key, have given up their room, and their pods are gone.
