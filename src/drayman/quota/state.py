@@ -31,7 +31,7 @@ from drayman.quota.claim_charges import ClaimCharges
 from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.cycle import Cycle
 from drayman.quota.decisions import Decision, Evicted, Refused, Reserved
-from drayman.quota.demands import Pricing, Unpriced
+from drayman.quota.demands import NotPlaced, Pricing, Unpriced
 from drayman.quota.entries import Entry, Holding
 from drayman.quota.flavors.assigning import Rules
 from drayman.quota.flavors.placing import Placing
@@ -376,6 +376,18 @@ class QuotaState:
         again, decisions = self._for_room.decide(queue, entry, holding, lacking)
         queue.waiting.refuse(entry, again)
         return decisions
+
+    def replaced(self, key: str, lost: frozenset[str]) -> Admission | NotPlaced | None:
+        """The admission of a workload with other places for its pods on lost hosts. None if it holds nothing. Changes nothing.
+
+        Raises DecodeError where its assignment cannot be read.
+        """
+        entry = self.entries.get(key)
+        holding = None if entry is None else entry.holding
+        if entry is None or holding is None or isinstance(entry.facts.demands, Unpriced):
+            return None
+        with self.books.ledger.trial():
+            return self._placing.replaced(entry.facts.demands, holding.admission, lost)
 
     def in_the_way(self, key: str, admission: Admission) -> list[str]:
         """Whom a workload that waits would have to drive out for room, by key, if it got quota; nobody if it may not. Changes nothing."""
