@@ -80,14 +80,31 @@ class Cycle:
     # Nomination.
 
     def _nominee(self, queue: ClusterQueueState, entry: Entry) -> Nominee:
-        assignment, targets = self._solution(queue, entry)
+        replaced = _replaced(queue, entry)
+        if not replaced:
+            assignment, targets = self._solution(queue, entry)
+        else:
+            assignment, targets = self._solution_without(queue, entry, replaced)
         return Nominee(entry, queue, assignment, targets)
+
+    def _solution_without(
+        self, queue: ClusterQueueState, entry: Entry, gone: Mapping[str, Entry]
+    ) -> tuple[Assignment, tuple[Target, ...]]:
+        """What it would be if others gave up their quota."""
+        with self._ledger.trial():
+            self._take(gone.values())
+            self._preemptor.gone = gone
+            found = self._solution(queue, entry)
+            self._preemptor.gone = frozenset()
+        return found
 
     def _solution(
         self, queue: ClusterQueueState, entry: Entry
     ) -> tuple[Assignment, tuple[Target, ...]]:
         """What a workload would get and whom it would take: in full if possible, with fewer pods otherwise."""
-        assigner = Assigner(self._rules, queue, entry)
+        replaced = _replaced(queue, entry).values()
+        only = frozenset(each for old in replaced for each in held_by(old).uses)
+        assigner = Assigner(self._rules, queue, entry, only if replaced else None)
         full = self._placing.placed(assigner.assign())
         if full.mode is Mode.FIT:
             return full, ()
@@ -160,6 +177,7 @@ class Cycle:
             self._refuse(nominee, Again.ALONE, Refusal(WAITING_FOR_PODS_READY, text))
             return
         self._ledger.add(nominee.queue.place, nominee.assignment.usage)
+        self._gone.update(_replaced(nominee.queue, nominee.entry))
         if nominee.targets:
             self._preempt(nominee)
         else:
@@ -180,11 +198,9 @@ class Cycle:
 
     def _think_again(self, nominee: Nominee) -> None:
         """Find another solution, with those gone that others have driven out in this cycle."""
-        with self._ledger.trial():
-            self._take(self._gone.values())
-            self._preemptor.gone = self._gone
-            nominee.assignment, nominee.targets = self._solution(nominee.queue, nominee.entry)
-            self._preemptor.gone = frozenset()
+        gone = {**self._gone, **_replaced(nominee.queue, nominee.entry)}
+        found = self._solution_without(nominee.queue, nominee.entry, gone)
+        nominee.assignment, nominee.targets = found
 
     def _fits(self, nominee: Nominee) -> bool:
         """Whether it fits beside those that came before, without those that they and it drive out."""
@@ -194,9 +210,11 @@ class Cycle:
             nominee.assignment = self._placing.placed(nominee.assignment)
             if nominee.assignment.mode is not Mode.FIT:
                 return False
-        if not self._gone and not nominee.targets:
+        replaced = _replaced(nominee.queue, nominee.entry)
+        if not self._gone and not nominee.targets and not replaced:
             return nominee.queue.place.fits(usage.quota)
-        leaving = {**self._gone, **{each.entry.key: each.entry for each in nominee.targets}}
+        leaving = {**self._gone, **replaced}
+        leaving |= {each.entry.key: each.entry for each in nominee.targets}
         with self._ledger.trial():
             self._take(leaving.values())
             return nominee.queue.place.fits(usage.quota)
@@ -270,3 +288,9 @@ def _without_room(found: Found) -> str:
     if found.gave_up:
         return "too many might have to go for quota and room to say who, so nobody is preempted"
     return "others could be preempted for quota, but there would be no room for all of its pods"
+
+
+def _replaced(queue: ClusterQueueState, entry: Entry) -> dict[str, Entry]:
+    """The workload whose place another one takes, if that holds quota of the same queue."""
+    old = queue.holders.get(entry.facts.replaces) if entry.facts.replaces else None
+    return {} if old is None else {old.key: old}

@@ -87,7 +87,15 @@ class _Found(Struct, frozen=True):
 class Assigner:
     """The search for one workload."""
 
-    def __init__(self, rules: Rules, queue: ClusterQueueState, entry: Entry) -> None:
+    def __init__(
+        self,
+        rules: Rules,
+        queue: ClusterQueueState,
+        entry: Entry,
+        only: frozenset[FlavorResource] | None = None,
+    ) -> None:
+        """`only`: what it may get, of the resources that are in it; None: anything."""
+        self._only = only
         self._rules = rules
         self._queue = queue
         self._place = queue.place
@@ -183,6 +191,8 @@ class Assigner:
         for index in range(start, len(group.flavors)):
             tried = index
             flavor = group.flavors[index].name
+            if self._only is not None and FlavorResource(flavor, resource) not in self._only:
+                continue
             serving, offered, refusal = self._offer(unit, flavor, asked)
             if refusal is not None:
                 refusals.append(refusal)
