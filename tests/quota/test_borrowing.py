@@ -281,3 +281,17 @@ def test_quotas_are_read_with_their_limits() -> None:
     assert (what.flavor, what.resource) == ("f", "cpu")
     assert (quota.nominal, quota.borrowing_limit, quota.lending_limit) == (1500, 1000, None)
     assert forest_of({"q": spec}, {}).queues["q"].available(what) == 1500
+
+
+def test_a_flavor_serves_as_its_worst_resource_does() -> None:
+    """Memory has to be preempted within the own quota. That cpu would be borrowed does not make it look at the next flavor."""
+    fungibility = {"whenCanPreempt": "MayStopSearch", "whenCanBorrow": "TryNextFlavor"}
+    quota = {"f": {"cpu": 1, "memory": 4}, "g": {"cpu": 4, "memory": 4}}
+    story = Story(
+        flavor("g"),
+        queue("q", cohort="co", quota=quota, within="LowerPriority", flavorFungibility=fungibility),
+        queue("lender", cohort="co", quota={"f": {"cpu": 4, "memory": 0}}),
+        held("low", "q", pods(memory=4), priority=-1),
+        workload("w", "q", pods(cpu=2, memory=2)),
+    )
+    assert story.victims("w") == {"low": "InClusterQueue"}

@@ -41,6 +41,7 @@ class Books:
             self._forest = forest_of(specs, self._cohorts)
             for name, queue in self.queues.items():
                 queue.node = self._forest.queues.get(name)
+                queue.changes += 1
                 self._charge_all(queue)
         return self._forest
 
@@ -142,6 +143,7 @@ class Books:
         if queue is None:
             return
         queue.holders[entry.key] = entry
+        queue.changes += 1
         if self._forest is not None and queue.node is not None:
             self.ledger.add(queue.node, holding.usage)
 
@@ -153,6 +155,7 @@ class Books:
         queue = self.queues.get(holding.cluster_queue)
         if queue is None or queue.holders.pop(entry.key, None) is None:
             return
+        queue.changes += 1
         if self._forest is not None and queue.node is not None:
             self.ledger.remove(queue.node, holding.usage)
         self.wake(queue.name)

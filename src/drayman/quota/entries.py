@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -13,6 +14,18 @@ from drayman.quota.tree.ledger import Usage
 
 Positions = Mapping[tuple[str, str], int]
 """By pod set and resource, the flavor that was tried last. What was tried to the end is not in it."""
+
+
+class Attempt(NamedTuple):
+    """When a workload was last tried."""
+
+    cycle: int
+    changes: int
+    """What had happened to its queue by then."""
+
+    def is_outdated(self, now: Attempt) -> bool:
+        """Whether it was not in the cycle before, and things have changed since."""
+        return now.cycle - self.cycle > 1 and now.changes > self.changes
 
 
 class Refusal(Struct, frozen=True):
@@ -85,7 +98,16 @@ class Facts(Struct, frozen=True):
 class Entry:
     """A workload in the engine."""
 
-    __slots__ = ("assumed", "facts", "holding", "positions", "shape", "source", "waits_in")
+    __slots__ = (
+        "assumed",
+        "attempt",
+        "facts",
+        "holding",
+        "positions",
+        "shape",
+        "source",
+        "waits_in",
+    )
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -95,6 +117,8 @@ class Entry:
         """Whether it holds what the engine gave it and its object does not say so yet."""
         self.positions: Positions = {}
         """Where to go on with flavors. Empty: from the first."""
+        self.attempt = Attempt(0, 0)
+        """When these were found."""
         self.source: Workload | None = None
         """The object that it was last read from."""
         self.waits_in = ""

@@ -20,7 +20,7 @@ from drayman.api.kueue import (
     ResourceFlavor,
     ResourceFlavorSpec,
 )
-from drayman.api.kueue_workload import Workload
+from drayman.api.kueue_workload import Admission, Workload
 from drayman.api.limit_ranges import LimitRange
 from drayman.api.pods import is_finished
 from drayman.placement.fit.readiness import is_ready
@@ -70,6 +70,7 @@ class QuotaState:
         if self.past_use is not None:
             self._preemptor.past_use = self.past_use.share
         self._revision = 0
+        self._cycles = 0
         self._placing = Placing(self.books.ledger.topologies, self.books.flavors)
         self._rules = Rules(
             self.books.flavors,
@@ -250,12 +251,18 @@ class QuotaState:
             self._reinstate(entry.facts.replaces, 0.0)
 
     def forget(self, key: str, now: float) -> None:
-        """Take back what a cycle gave a workload, because it could not be written."""
+        """Take back what a cycle decided about a workload, because it could not be written."""
         entry = self.entries.get(key)
-        if entry is not None and entry.assumed:
+        if entry is None:
+            return
+        # Who was to give way has not been told, and may be driven out again.
+        self._preemptor.quarrels.forget()
+        if entry.assumed:
             if self.past_use is not None:
                 self.past_use.not_admitted(entry.facts.queue, key)
             self._follow(entry, None, now)
+        elif entry.holding is not None:
+            self.books.wake(entry.holding.cluster_queue)
 
     def _follow(self, entry: Entry, holding: Holding | None, now: float) -> None:
         """Make what a workload holds, and where it waits, agree with its object."""
@@ -322,6 +329,7 @@ class QuotaState:
             self._revision = self.books.revision
             self._preemptor.quarrels.forget()
             self.room_may_be_free()
+        self._cycles += 1
         if self.past_use is not None:
             self.past_use.sample(now, self._used_by)
         refused: list[Decision] = []
@@ -341,6 +349,7 @@ class QuotaState:
             self._placing,
             self.books.queues,
             self.books.ledger,
+            self._cycles,
             one_at_a_time=one_at_a_time,
             is_blocked=one_at_a_time and self._waits_for_pods(),
         )
@@ -362,8 +371,8 @@ class QuotaState:
 
     # Room for pods, where somebody looks for it.
 
-    def ask_for_room(self, room: RoomMaker) -> None:
-        """Have somebody be asked whether there is room, before anybody is driven out."""
+    def ask_for_room(self, room: RoomMaker | None) -> None:
+        """Have somebody be asked whether there is room, before anybody is driven out. None: quota alone decides."""
         self._preemptor.room = room
 
     def room_may_be_free(self) -> None:
@@ -382,6 +391,15 @@ class QuotaState:
         again, decisions = self._for_room.decide(queue, entry, holding, lacking)
         queue.waiting.refuse(entry, again)
         return decisions
+
+    def in_the_way(self, key: str, admission: Admission) -> list[str]:
+        """Whom a workload that waits would have to drive out for room, by key, if it got quota; nobody if it may not. Changes nothing."""
+        entry = self.entries[key]
+        holding = holding_of(admission, 0.0, entry.facts.demands)
+        queue = self.books.queues[holding.cluster_queue]
+        if queue.node is None or entry.facts.gates_closed:
+            return []
+        return [each.entry.key for each in self._for_room.victims(queue, entry, holding).targets]
 
     def is_waiting(self, key: str) -> bool:
         """Whether a workload may get quota in a cycle to come, or got it in one that is not over."""

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
-ALLOWANCE: Final = 20_000
+ALLOWANCE: Final = 3_000
 """What rules may cost in the event loop, for one write: some milliseconds."""
 
 

@@ -3,6 +3,10 @@
 A workload that has driven others out waits until they are gone. Meanwhile their room is theirs, so it cannot be kept in the book; instead
 nobody else is admitted who would leave too little of it (`admit`), unless more important. The next one that has others driven out finds
 its room beside all that are waiting like that, so two never count on the same place.
+
+Which of many victims can stay after all is asked again and again. What was found last answers most of it: only the pods have to be placed
+again that are on nodes of those who stay. If that fails, the whole search is repeated, as long as that is not too much work altogether;
+after that, a victim goes that might have stayed if all others had been placed otherwise.
 """
 
 from __future__ import annotations
@@ -20,12 +24,14 @@ from drayman.quota.entries import Entry
 from drayman.quota.fitting.departing import Departing
 from drayman.quota.fitting.expecting import WorkloadPods
 from drayman.quota.fitting.fitter import Unfit
-from drayman.quota.fitting.reservation import ReservedPlace
+from drayman.quota.fitting.reservation import ReservedPlace, RoomReservation
 from drayman.quota.fitting.rooms import Rooms, workload_pods
 from drayman.workloads.queued.starting import StartError
 
 MOST_AWAITED: Final = 8
 """For how many workloads room is made at a time: each question is asked beside all of them."""
+MOST_PLACED_AGAIN: Final = 256
+"""How many pods are placed again, all in all, to see whether a victim can stay."""
 
 
 class Awaited(Struct, frozen=True):
@@ -34,6 +40,19 @@ class Awaited(Struct, frozen=True):
     wanted: WorkloadPods
     priority: int
     victims: frozenset[str]
+
+
+class _Last:
+    """What was found last, and for what."""
+
+    def __init__(
+        self, question: object, without: frozenset[str], found: RoomReservation, *, is_local: bool
+    ) -> None:
+        self.question = question
+        self.without = without
+        self.found = found
+        self.is_local = is_local
+        self.work_left = MOST_PLACED_AGAIN
 
 
 class Clearing:
@@ -54,6 +73,7 @@ class Clearing:
         self._clock = clock
         self._waits = waits
         self._awaited: dict[str, Awaited] = {}
+        self._last: _Last | None = None
 
     @property
     def awaited(self) -> Mapping[str, Awaited]:
@@ -68,10 +88,35 @@ class Clearing:
         others = {key: each for key, each in self.awaited.items() if key != entry.key}
         if wanted is None or len(others) >= MOST_AWAITED:
             return False
+        question = (entry.key, admission, frozenset(others), self._rooms.fitter.moment)
+        last = self._last if self._last is not None and self._last.question == question else None
         with self._without(without, others):
             for each in others.values():
                 self._place(each.wanted)
-            return not isinstance(self._rooms.fitter.fit(wanted, self._clock()), Unfit)
+            found = self._found(wanted, last, without)
+        if isinstance(found, Unfit):
+            return False
+        if last is None or not last.without > without:
+            is_local = self._rooms.fitter.is_about_nodes_alone(wanted, self._clock())
+            self._last = _Last(question, without, found, is_local=is_local and not others)
+        else:
+            last.found, last.without = found, without
+        return True
+
+    def _found(
+        self, wanted: WorkloadPods, last: _Last | None, without: frozenset[str]
+    ) -> RoomReservation | Unfit:
+        """In a trial: room for a workload, from what was found last where fewer have to go now."""
+        if last is not None and last.is_local and last.without > without:
+            staying = last.without - without
+            nodes = frozenset[str]().union(*map(self._rooms.nodes_of, staying))
+            moving = frozenset(each.uid for each in last.found.places if each.node in nodes)
+            if len(moving) < wanted.count:
+                found = self._rooms.fitter.refit(last.found, moving, self._clock())
+                if not isinstance(found, Unfit) or last.work_left < wanted.count:
+                    return found
+            last.work_left -= wanted.count
+        return self._rooms.fitter.fit(wanted, self._clock())
 
     def awaits(self, entry: Entry, admission: Admission, victims: frozenset[str]) -> None:
         """A workload has others driven out."""

@@ -101,6 +101,33 @@ class Fitter:
             self._refused_before[likeness] = (moment, found)
         return found
 
+    def refit(
+        self, found: RoomReservation, moving: frozenset[str], now: float
+    ) -> RoomReservation | Unfit:
+        """Room with other places for some of the pods, by uid; the others have theirs, which has to be free."""
+        with self._state.trial():
+            expected = []
+            for place in found.places:
+                if place.uid in moving:
+                    expected.append(ExpectedPod(place.pod_set, place.number, place.pod))
+                else:
+                    self._book.put_back(place)
+            places = self._places(expected, self._decider.round(now))
+        if isinstance(places, Unfit):
+            return places
+        return with_places(found, {place.uid: place for place in places})
+
+    def is_about_nodes_alone(self, workload: WorkloadPods, now: float) -> bool:
+        """Whether a place for a pod of a workload depends on its node and the devices there, and on nothing else."""
+        if self._state.has_floating_devices:
+            return False
+        return self._likeness(tuple(expected_pods(workload)), self._decider.round(now)) is not None
+
+    @property
+    def moment(self) -> Hashable:
+        """Equal as long as nothing has changed that a place may depend on."""
+        return self._moment()
+
     def _moment(self) -> _Moment:
         marks = self._state.marks
         numbers = (marks.epoch, marks.floating_taken, marks.floating_freed)

@@ -152,6 +152,12 @@ class Rooms:
                         trial.evict(pod.metadata.uid, self._state.claims_used_by(pod))
             yield trial
 
+    def nodes_of(self, key: str) -> frozenset[str]:
+        """The nodes on which a workload has pods or room."""
+        reservation = self.book.get(key)
+        kept = frozenset() if reservation is None else reservation.nodes
+        return kept.union(pod.spec.node_name for pod in self._pods_of(key) if pod.spec.node_name)
+
     def follow(self, workload: Workload) -> tuple[tuple[Pod, ReservedPlace], ...]:
         """A Workload as the server shows it. Returns pods seen before that now have a place."""
         key = f"{workload.metadata.namespace}/{workload.metadata.name}"

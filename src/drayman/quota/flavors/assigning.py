@@ -10,7 +10,7 @@ the next one when it is tried again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -32,6 +32,9 @@ from drayman.quota.reasons import (
     WAITING_FOR_QUOTA,
 )
 from drayman.quota.tree.ledger import Usage
+
+Pinned: TypeAlias = Mapping[tuple[str, str], str]
+"""By pod set and resource, the only flavor that is considered."""
 
 
 class Oracle(Protocol):
@@ -92,11 +95,11 @@ class Assigner:
         rules: Rules,
         queue: ClusterQueueState,
         entry: Entry,
-        only: frozenset[FlavorResource] | None = None,
+        pinned: Pinned | None = None,
     ) -> None:
-        """`only`: what it may get, of the resources that are in it; None: anything."""
-        self._only = only
+        """`pinned`: whatever flavors were tried before, only these."""
         self._rules = rules
+        self._pinned = pinned
         self._queue = queue
         self._place = queue.place
         self._entry = entry
@@ -187,17 +190,15 @@ class Assigner:
         best, choices = UNSERVED, dict[str, Choice]()
         refusals: list[Refusal] = []
         tried = -1
-        start = self._entry.positions.get((unit.demands[0].name, resource), -1) + 1
-        for index in range(start, len(group.flavors)):
+        for index in range(self._start(unit, resource), len(group.flavors)):
             tried = index
             flavor = group.flavors[index].name
-            if self._only is not None and FlavorResource(flavor, resource) not in self._only:
+            if not self._is_considered(unit, resource, flavor):
                 continue
             serving, offered, refusal = self._offer(unit, flavor, asked)
             if refusal is not None:
                 refusals.append(refusal)
-            borrows = any(each.borrowing > 0 for each in offered.values())
-            if not goes_on(serving, borrows=borrows, fungibility=fungibility):
+            if not goes_on(serving, fungibility):
                 best, choices = serving, offered
                 break
             if is_better(serving, best, fungibility):
@@ -205,6 +206,15 @@ class Assigner:
         stopped = tried if 0 <= tried < len(group.flavors) - 1 else None
         fits = all(each.rank is Rank.FIT for each in choices.values()) and bool(choices)
         return _Found(choices, stopped, None if fits else _least_severe(refusals))
+
+    def _start(self, unit: _Unit, resource: str) -> int:
+        if self._pinned is not None:
+            return 0
+        return self._entry.positions.get((unit.demands[0].name, resource), -1) + 1
+
+    def _is_considered(self, unit: _Unit, resource: str, flavor: str) -> bool:
+        pinned = self._pinned
+        return pinned is None or any(pinned.get((d.name, resource)) == flavor for d in unit.demands)
 
     def _offer(
         self, unit: _Unit, flavor: str, asked: Mapping[str, int]

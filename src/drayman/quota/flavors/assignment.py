@@ -60,6 +60,15 @@ class Assignment(Struct, frozen=True):
     """Why it does not fit as things are."""
 
     @property
+    def flavors(self) -> dict[tuple[str, str], str]:
+        """By pod set and resource."""
+        return {
+            (pods.demand.name, resource): choice.flavor
+            for pods in self.pod_sets
+            for resource, choice in pods.choices.items()
+        }
+
+    @property
     def borrowing(self) -> int:
         """The height of the highest subtree that it borrows from."""
         return max(

@@ -45,14 +45,7 @@ class ForRoom:
         if why:
             return Again.ROOM, [Refused(entry.key, WAITING_FOR_ROOM, f"{lacking}; {why}")]
         self._tried[queue.name] += 1
-        found = self._preemptor.search(
-            queue,
-            entry,
-            holding.uses,
-            holding.usage,
-            admission=holding.admission,
-            is_for_room=True,
-        )
+        found = self.victims(queue, entry, holding)
         if any(each.entry.assumed for each in found.targets):
             # They were given quota just now, and nobody else knows yet.
             return Again.AT_ONCE, [Refused(entry.key, WAITING_FOR_ROOM, lacking)]
@@ -60,6 +53,17 @@ class ForRoom:
             return Again.ROOM, self._driven_out(room, queue, entry, holding, found.targets, lacking)
         text = f"{lacking}; {_why_nobody(found)}"
         return Again.ROOM, [Refused(entry.key, WAITING_FOR_ROOM, text)]
+
+    def victims(self, queue: ClusterQueueState, entry: Entry, holding: Holding) -> Found:
+        """Whom a workload would drive out for room, if it may, with what it was to get."""
+        return self._preemptor.search(
+            queue,
+            entry,
+            holding.uses,
+            holding.usage,
+            admission=holding.admission,
+            is_for_room=True,
+        )
 
     def _why_not(self, queue: ClusterQueueState, entry: Entry) -> str:
         """What keeps a workload from driving out anybody, whoever is there."""
