@@ -121,9 +121,11 @@ class QueuedJobs:
 
     def _waits(self, obj: Object) -> bool:
         intake = self._shared.configuration.intake
-        if self._kind.framework not in intake.frameworks or is_below_queued(obj, intake):
+        namespace = obj["metadata"].get("namespace", "")
+        find = self._ancestors.finder(namespace)
+        if self._kind.framework not in intake.frameworks or is_below_queued(obj, intake, find):
             return False
-        labels = self._shared.namespace_labels(obj["metadata"].get("namespace", ""))
+        labels = self._shared.namespace_labels(namespace)
         return intake.namespaces.matches(labels) and bool(queue_of(obj) or intake.without_queue)
 
     async def _wait_with_ancestor(self, obj: Object) -> None:
