@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from drayman.api.kueue_workload import BLOCKED_ON_PREEMPTION_GATES
-from drayman.quota.admissions import admission_of
+from drayman.quota.admissions import admission_of, uses_of_claims
 from drayman.quota.amounts import FlavorResource
 from drayman.quota.cluster_queues import ANY, ClusterQueueState
 from drayman.quota.decisions import Decision, Preempted, Refused, Reserved
@@ -197,7 +197,8 @@ class Cycle:
         else:
             self._is_blocked = self._one_at_a_time
             admission = admission_of(nominee.queue.name, nominee.assignment)
-            self._decisions.append(Reserved(nominee.entry.key, admission))
+            claims = uses_of_claims(nominee.assignment)
+            self._decisions.append(Reserved(nominee.entry.key, admission, claims))
 
     def _is_overtaken(self, nominee: Nominee) -> bool:
         """Whether others that came before have driven out its victims, or need the room that it was to have."""
@@ -252,7 +253,7 @@ class Cycle:
     def _take(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
             holding = held_by(entry)
-            self._ledger.remove(self._queues[holding.cluster_queue].place, holding.usage)
+            self._ledger.remove(self._queues[holding.cluster_queue].place, holding.freed)
 
     def _hold(self, nominee: Nominee) -> None:
         """Keep from others what a workload could use, though nobody may be driven out for it, until the end of the cycle.

@@ -27,6 +27,7 @@ from drayman.placement.fit.readiness import is_ready
 from drayman.quota.admissions import by_resource, holding_of
 from drayman.quota.amounts import Amounts, plus
 from drayman.quota.books import Books
+from drayman.quota.claim_charges import ClaimCharges
 from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.cycle import Cycle
 from drayman.quota.decisions import Decision, Evicted, Refused, Reserved
@@ -34,6 +35,7 @@ from drayman.quota.demands import Pricing, Unpriced
 from drayman.quota.entries import Entry, Holding
 from drayman.quota.flavors.assigning import Rules
 from drayman.quota.flavors.placing import Placing
+from drayman.quota.flavors.prices import FlavorPrices
 from drayman.quota.local_queues import LocalQueues
 from drayman.quota.past_use import PastUse
 from drayman.quota.preemption.for_room import ForRoom
@@ -69,6 +71,7 @@ class QuotaState:
         self._local = LocalQueues(self.past_use)
         if self.past_use is not None:
             self._preemptor.past_use = self.past_use.share
+        self.claims = ClaimCharges(self.books, self.entries)
         self._revision = 0
         self._cycles = 0
         self._placing = Placing(self.books.ledger.topologies, self.books.flavors)
@@ -78,6 +81,8 @@ class QuotaState:
             self._placing,
             ignores_undeclared=settings.resources.quota_check_strategy == IGNORE_UNDECLARED,
             shares_fairly=settings.fair_sharing is not None,
+            claims=self.claims.users,
+            prices=FlavorPrices(pricing),
         )
 
     # Queues and what they are made of. A spec that makes no sense raises DecodeError or SelectorError and changes nothing.
@@ -211,6 +216,7 @@ class QuotaState:
                 self.books.wake(entry.waits_in)
             self.remove_workload(facts.key)
             return
+        self.claims.note(None if entry is None else entry.facts, facts)
         if entry is None:
             entry = self.entries[facts.key] = Entry(facts)
             changed = True
@@ -237,13 +243,23 @@ class QuotaState:
         if changed or reading.holding != entry.holding:
             self._follow(entry, reading.holding, now)
 
+    def devices_changed(self, key: str) -> None:
+        """What devices cost a workload in flavors may be otherwise from now on."""
+        entry = self.entries.get(key)
+        if entry is None or isinstance(entry.facts.demands, Unpriced):
+            return
+        entry.prices = {}
+        if any(demand.priced is not None for demand in entry.facts.demands):
+            self.books.wake(entry.waits_in)
+
     def remove_workload(self, key: str) -> None:
         entry = self.entries.pop(key, None)
         if entry is None:
             return
         self._preemptor.quarrels.forget()
         self._local.leave(entry.facts.queue, key)
-        self.books.release(entry)
+        self.claims.note(entry.facts, None)
+        self.claims.release(entry)
         self._dequeue(entry)
         if entry.facts.replaces:
             if self._successors.get(entry.facts.replaces) == key:
@@ -269,16 +285,16 @@ class QuotaState:
         had = entry.holding
         entry.assumed = False
         if holding is None:
-            self.books.release(entry)
+            self.claims.release(entry)
             if entry.facts.replaces:
                 self._reinstate(entry.facts.replaces, now)
             self._requeue(entry, now)
         elif had is not None and had.is_same(holding):
-            entry.holding = holding
+            self.claims.follow(entry, holding)
         else:
-            self.books.release(entry)
+            self.claims.release(entry)
             self._dequeue(entry)
-            self.books.take(entry, holding)
+            self.claims.take(entry, holding)
             self._supersede(entry)
 
     # A slice of a job that takes the place of a smaller one.
@@ -295,7 +311,7 @@ class QuotaState:
             self._retire(old)
 
     def _retire(self, entry: Entry) -> None:
-        self.books.release(entry)
+        self.claims.release(entry)
         self._dequeue(entry)
 
     def _reinstate(self, key: str, now: float) -> None:
@@ -316,6 +332,7 @@ class QuotaState:
             self.books.is_ready(queue.name)
 
     def _dequeue(self, entry: Entry) -> None:
+        entry.prices = {}
         queue = self.books.queues.get(entry.waits_in)
         if queue is not None:
             queue.waiting.discard(entry.key)
@@ -354,20 +371,26 @@ class QuotaState:
             is_blocked=one_at_a_time and self._waits_for_pods(),
         )
         decisions = run.run(heads)
-        for decision in decisions:
-            if isinstance(decision, Reserved):
-                entry = self.entries[decision.key]
-                self._dequeue(entry)
-                entry.positions = {}
-                self._preemptor.quarrels.has_quota(entry.key)
-                entry.assumed = True
-                holding = holding_of(decision.admission, now, entry.facts.demands)
-                self.books.take(entry, holding)
-                self._supersede(entry)
-                queue = self.books.queues[holding.cluster_queue]
-                if self.past_use is not None and queue.shares_by_past_use:
-                    self.past_use.admitted(entry.facts.queue, entry.key, by_resource(holding))
-        return (*refused, *decisions)
+        settled = [
+            self._reserve(decision, now) if isinstance(decision, Reserved) else decision
+            for decision in decisions
+        ]
+        return (*refused, *settled)
+
+    def _reserve(self, decision: Reserved, now: float) -> Reserved:
+        """Count what a cycle gave a workload. Returns the decision as it is to be written."""
+        entry = self.entries[decision.key]
+        self._dequeue(entry)
+        entry.positions = {}
+        self._preemptor.quarrels.has_quota(entry.key)
+        entry.assumed = True
+        settled, holding = self.claims.settled(decision, now, entry.facts)
+        self.claims.take(entry, holding)
+        self._supersede(entry)
+        queue = self.books.queues[holding.cluster_queue]
+        if self.past_use is not None and queue.shares_by_past_use:
+            self.past_use.admitted(entry.facts.queue, entry.key, by_resource(holding))
+        return settled
 
     # Room for pods, where somebody looks for it.
 

@@ -94,6 +94,7 @@ class Admitting:
         shared.tally.state = lambda: self.state
         self.verdicts = Verdicts(shared, self)
         self._is_new = True
+        self._is_told = False
         self._has_topologies = False
         for type_, resource in _FOLLOWED.items():
             informer = shared.informers.informer(resource)
@@ -117,6 +118,20 @@ class Admitting:
         """The queues whose numbers may have changed since the last call. Cluster queues have no namespace."""
         touched, self._touched = self._touched, set()
         return touched
+
+    @property
+    def view(self) -> ClusterView:
+        """The cluster as placement sees it."""
+        return self._view
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the engine was told of every Workload there is: only then it knows who pays for claims."""
+        return self._is_told and not self._is_new
+
+    def charges_changed(self) -> None:
+        """Have those be looked at whose charges are other ones now, and those that wait for what is free."""
+        self._event.set()
 
     def look_at(self, keys: Iterable[Key]) -> None:
         """Have Workloads be looked at again."""
@@ -206,6 +221,7 @@ class Admitting:
         self.look_at([(metadata.namespace, metadata.name)])
 
     def _price_again(self, key: str) -> None:
+        self.state.devices_changed(key)
         namespace, _, name = key.partition("/")
         self.look_at([(namespace, name)])
 
@@ -329,6 +345,7 @@ class Admitting:
         """Tell a new engine of everything."""
         self.state = self._new_state()
         self._is_new = False
+        self._is_told = False
         self._has_topologies = len(self._caches[KueueTopology]) > 0
         if self._has_topologies:
             self.state.books.ledger.topologies.counter = DeviceCounter(self._view.state)
@@ -348,6 +365,12 @@ class Admitting:
             for listener in self._listeners:
                 listener(key)
             await self._breaks.between()
+        self._is_told = True
+        for name in self.state.claims.take_changed():
+            self._touch(name)
+            namespace, _, workload = name.partition("/")
+            for listener in self._listeners:
+                listener((namespace, workload))
 
     def tell(self, key: Key) -> None:
         """Tell the engine of a Workload as it is known to be."""

@@ -26,7 +26,7 @@ from drayman.cluster.options import DeleteOptions
 from drayman.cluster.patches import json_patch, merge_patch
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import JsonObject, typed
-from drayman.cluster.together import Bundle
+from drayman.cluster.together import Bundle, write_together
 from drayman.cluster.writes import PatchWrite, Write
 from drayman.controllers.quota.loop import Key
 from drayman.controllers.quota.tally import QueueTally
@@ -149,6 +149,23 @@ class WorkloadBook:
         written = await self._patch(known_, [change], "status")
         self._tally.note(known_.status, written.status)
         return written
+
+    async def write_noted(
+        self, known_: Known, status: WorkloadStatus, annotations: Mapping[str, str]
+    ) -> Known:
+        """Replaces a status, and annotations with it. Raises ConflictError where the object has changed meanwhile."""
+        refusals: list[ClusterError] = []
+        answers: list[Known] = []
+        changed = {
+            name: text
+            for name, text in annotations.items()
+            if known_.workload.metadata.annotations.get(name, "") != text
+        }
+        bundle = self.bundle(known_, status, refusals.append, answers.append, changed)
+        await write_together(self._client, [bundle])
+        if refusals:
+            raise refusals[0]
+        return answers[0]
 
     def bundle(
         self,

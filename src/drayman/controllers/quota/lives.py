@@ -13,6 +13,7 @@ from drayman.api.times import seconds_of
 from drayman.cluster.resources import JsonObject
 from drayman.controllers.quota.admitting import Admitting
 from drayman.controllers.quota.book import Known
+from drayman.controllers.quota.charges import Charges
 from drayman.controllers.quota.loop import Key, Loop
 from drayman.controllers.quota.owners import Owners
 from drayman.controllers.quota.shared import Shared
@@ -45,6 +46,7 @@ class Lives:
         self._admitting = admitting
         self._owners = owners
         self.loop = Loop("workloads of queues", self.attend)
+        self._charges = Charges(shared, admitting, self.loop.queue.add)
         admitting.listen(self.loop.queue.add)
         admitting.listen_to_queues(self._look_at_all)
 
@@ -70,6 +72,8 @@ class Lives:
             written = await self._shared.book.write_status(known, status)
             self._report(known, written)
             self._admitting.look_at([key])
+            return
+        if await self._charges.attend(known):
             return
         if not await self._deactivate(known) and not await self._drop(known):
             self._look_later(known)

@@ -22,6 +22,7 @@ from drayman.controllers.quota.gathering import Made
 from drayman.controllers.quota.loop import Key
 from drayman.controllers.quota.shared import Shared
 from drayman.quota.amounts import quantity_of, times
+from drayman.quota.claims.records import CLAIMS, text_of
 from drayman.quota.decisions import Decision, Evicted, Preempted, Refused, Reserved
 from drayman.quota.demands import Unpriced
 from drayman.quota.fitting.rooms import ROOM
@@ -107,7 +108,7 @@ class Verdicts:
             status,
             partial(self._refused, known, failed),
             partial(self._written, known.key, report),
-            annotations={ROOM: made.room} if made.room is not None else {},
+            annotations=_notes(made, known),
         )
 
     def _written(self, key: Key, report: Callable[[Known], None], written: Known) -> None:
@@ -238,6 +239,16 @@ def _is_about(made: Made, known: Known) -> bool:
 def _key_of(name: str) -> Key:
     namespace, _, rest = name.partition("/")
     return namespace, rest
+
+
+def _notes(made: Made, known: Known) -> dict[str, str]:
+    """What is written down beside the status."""
+    notes = {} if made.room is None else {ROOM: made.room}
+    if isinstance(made.decision, Reserved):
+        claims = text_of(made.decision.claims)
+        if claims or CLAIMS in known.workload.metadata.annotations:
+            notes[CLAIMS] = claims
+    return notes
 
 
 def _say_nothing(_known: Known) -> None:

@@ -28,9 +28,9 @@ from drayman.api.integers import parse_integer
 from drayman.api.kueue import ResourceFlavorSpec, pod_template_of, status_of
 from drayman.api.kueue_workload import Admission, Workload, WorkloadSpec, WorkloadStatus
 from drayman.api.pods import is_finished
-from drayman.placement.gangs.dialects.kueue import NAME, POD_SET, ROLE
 from drayman.placement.state import ClusterState
 from drayman.placement.trial import Trial
+from drayman.quota.fitting.belonging import may_belong, owners_of, pod_set_of
 from drayman.quota.fitting.book import RoomBook
 from drayman.quota.fitting.expecting import PodSetPods, WorkloadPods
 from drayman.quota.fitting.fitter import Fitter, Unfit
@@ -44,13 +44,11 @@ from drayman.quota.fitting.reservation import (
 from drayman.quota.topology.assignments import placement_of
 from drayman.workloads.queued.life import holds_quota, is_evicted
 from drayman.workloads.queued.life import is_finished as has_finished
-from drayman.workloads.queued.names import MANAGED, PODS_THERE, WORKLOAD
+from drayman.workloads.queued.names import PODS_THERE, WORKLOAD
 from drayman.workloads.queued.starting import StartError, additions_for, as_started
 
 ROOM: Final = "drayman.dev/room"
 """Annotation of Workloads: where their pods go, as `RoomRecord`."""
-_QUEUED: Final = frozenset({POD_SET, NAME, MANAGED})
-"""Labels of which pods of workloads have one."""
 _MAKERS: Final = frozenset(
     {"Pod", "Job", "StatefulSet", "ReplicaSet", "RayCluster"}
     | {"PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"}
@@ -215,19 +213,19 @@ class Rooms:
         Once the pod has a node it counts there, and its place does not count any more. Whoever keeps the place for the pod in another way
         before that says so (`RoomBook.fulfil`).
         """
-        if pod.metadata.labels.keys().isdisjoint(_QUEUED):
+        if not may_belong(pod):
             return None
         if is_finished(pod):
             self.lose(pod)
             return None
-        for owner in _owners_of(pod):
+        for owner in owners_of(pod):
             self._pods.setdefault(owner, {})[pod.metadata.uid] = pod
         key = self._workload_of(pod)
         reservation = None if key is None else self.book.get(key)
         # Where a pod may go that is held by a gate is not settled: pods of a topology get their domain when it is removed.
         if key is None or reservation is None or pod.spec.scheduling_gates:
             return None
-        pod_set = _pod_set_of(pod, [each.name for each in reservation.workload.pod_sets])
+        pod_set = pod_set_of(pod, [each.name for each in reservation.workload.pod_sets])
         place = self.book.hand_over(key, pod_set, pod)
         if pod.spec.node_name:
             self.book.fulfil(pod.metadata.uid)
@@ -235,7 +233,7 @@ class Rooms:
 
     def lose(self, pod: Pod) -> None:
         """A pod is gone or has ended. Its place is kept for the next one until the workload says that none comes (`reclaimablePods`)."""
-        for owner in _owners_of(pod):
+        for owner in owners_of(pod):
             known = self._pods.get(owner, {})
             known.pop(pod.metadata.uid, None)
             if not known:
@@ -252,7 +250,7 @@ class Rooms:
             self._by_owner.update(dict.fromkeys(owners, key))
 
     def _workload_of(self, pod: Pod) -> str | None:
-        for owner in _owners_of(pod):
+        for owner in owners_of(pod):
             key = owner if owner in self.book else self._by_owner.get(owner)
             if key is not None:
                 return key
@@ -283,16 +281,3 @@ def _holding_status(workload: Workload) -> WorkloadStatus | None:
     if not holds_quota(status) or has_finished(status):
         return None
     return status
-
-
-def _owners_of(pod: Pod) -> list[str]:
-    """What a workload may be the workload of, if the pod is one of its pods: the pod, and what made it, by uid; and keys of workloads."""
-    metadata = pod.metadata
-    found = [metadata.uid, *(owner.uid for owner in metadata.owner_references)]
-    names = (metadata.labels.get(NAME), metadata.annotations.get(WORKLOAD))
-    return [*found, *(f"{metadata.namespace}/{name}" for name in names if name)]
-
-
-def _pod_set_of(pod: Pod, names: list[str]) -> str:
-    stated = pod.metadata.labels.get(POD_SET) or pod.metadata.annotations.get(ROLE, "")
-    return names[0] if len(names) == 1 else stated
