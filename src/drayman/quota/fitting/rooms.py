@@ -23,6 +23,7 @@ from drayman.allocator import Policy
 from drayman.api.core import Pod
 from drayman.api.custom_groups import spec_of
 from drayman.api.errors import DecodeError
+from drayman.api.integers import parse_integer
 from drayman.api.kueue import ResourceFlavorSpec, pod_template_of, status_of
 from drayman.api.kueue_workload import Admission, Workload, WorkloadSpec, WorkloadStatus
 from drayman.api.pods import is_finished
@@ -37,7 +38,7 @@ from drayman.quota.fitting.reservation import ReservedPlace, RoomReservation, re
 from drayman.quota.topology.assignments import placement_of
 from drayman.workloads.queued.life import holds_quota, is_evicted
 from drayman.workloads.queued.life import is_finished as has_finished
-from drayman.workloads.queued.names import WORKLOAD
+from drayman.workloads.queued.names import PODS_THERE, WORKLOAD
 from drayman.workloads.queued.starting import StartError, additions_for, as_started
 
 ROOM: Final = "drayman.dev/room"
@@ -56,6 +57,7 @@ def workload_pods(
     spec = spec_of(WorkloadSpec, workload)
     status = status_of(WorkloadStatus, workload)
     done = {each.name: each.count for each in status.reclaimable_pods}
+    there = parse_integer(workload.metadata.annotations.get(PODS_THERE, "")) or 0
     added = additions_for(
         workload.metadata.name, spec.pod_sets, admission, flavors, status.admission_checks
     )
@@ -67,7 +69,7 @@ def workload_pods(
         sets.append(
             PodSetPods(
                 pod_set.name,
-                max(0, pod_set.count - done.get(pod_set.name, 0)),
+                max(0, pod_set.count - max(there, done.get(pod_set.name, 0))),
                 pod_template_of(pod_set.template),
                 None if topology is None else placement_of(topology),
             )
@@ -301,6 +303,8 @@ class Rooms:
 def _are_known(workload: Workload, wanted: WorkloadPods) -> bool:
     """Whether it can be told of pods that they are those of a workload."""
     owners = workload.metadata.owner_references
+    if PODS_THERE in workload.metadata.annotations:
+        return False  # Those that are there already would take what is kept for the others.
     return all(owner.kind in _MAKERS for owner in owners) or all(
         WORKLOAD in each.template.metadata.annotations for each in wanted.pod_sets
     )
