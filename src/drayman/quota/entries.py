@@ -101,6 +101,8 @@ class Facts(Struct, frozen=True):
     """Whether it may not preempt anybody yet."""
     admitted: bool
     pods_ready: bool
+    replaces: str = ""
+    """The key of the workload whose place it takes when it gets quota: a smaller slice of the same job, with part of what it asks for."""
 
     def asks_otherwise(self, later: Facts) -> bool:
         """Whether it asks for something else later on, or in another place, or with another right."""
@@ -181,7 +183,7 @@ def shape_of(facts: Facts) -> Hashable:
     demands = facts.demands
     if isinstance(demands, Unpriced):
         return facts.key
-    return facts.priority, tuple(map(_demand_shape, demands))
+    return facts.priority, facts.replaces, tuple(map(_demand_shape, demands))
 
 
 def _demand_shape(demand: PodSetDemand) -> Hashable:
