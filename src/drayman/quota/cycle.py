@@ -298,6 +298,12 @@ class Cycle:
         entry = nominee.entry
         # Who preempts begins with the first flavor again: with its victims gone, everything may be otherwise.
         entry.positions = {} if again is Again.VICTIMS else nominee.assignment.positions
+        if again is Again.NO_QUOTA:
+            # Of a search that goes on with other flavors, what it came to the last time is said until it has come to its end: otherwise
+            # who is tried again and again, as the head of a strict queue is, would say something else each time.
+            if not entry.positions:
+                entry.refusal = said
+            said = entry.refusal or said
         self._decisions.append(Refused(entry.key, said.reason, said.message))
         nominee.queue.waiting.refuse(entry, again)
 

@@ -31,7 +31,7 @@ from drayman.quota.claim_charges import ClaimCharges
 from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.cycle import Cycle
 from drayman.quota.decisions import Decision, Evicted, Refused, Reserved
-from drayman.quota.demands import Pricing, Unpriced
+from drayman.quota.demands import NotPlaced, Pricing, Unpriced
 from drayman.quota.entries import Entry, Holding
 from drayman.quota.flavors.assigning import Rules
 from drayman.quota.flavors.placing import Placing
@@ -143,7 +143,7 @@ class QuotaState:
         return used
 
     def _after_local_queue(self, key: str, now: float) -> None:
-        for each in self._local.members(key):
+        for each in sorted(self._local.members(key)):
             if self.entries[each].holding is None:
                 self._requeue(self.entries[each], now)
 
@@ -248,7 +248,7 @@ class QuotaState:
         entry = self.entries.get(key)
         if entry is None or isinstance(entry.facts.demands, Unpriced):
             return
-        entry.prices = {}
+        entry.prices, entry.positions = {}, {}
         if any(demand.priced is not None for demand in entry.facts.demands):
             self.books.wake(entry.waits_in)
 
@@ -381,7 +381,7 @@ class QuotaState:
         """Count what a cycle gave a workload. Returns the decision as it is to be written."""
         entry = self.entries[decision.key]
         self._dequeue(entry)
-        entry.positions = {}
+        entry.positions, entry.refusal = {}, None
         self._preemptor.quarrels.has_quota(entry.key)
         entry.assumed = True
         settled, holding = self.claims.settled(decision, now, entry.facts)
@@ -414,6 +414,18 @@ class QuotaState:
         again, decisions = self._for_room.decide(queue, entry, holding, lacking)
         queue.waiting.refuse(entry, again)
         return decisions
+
+    def replaced(self, key: str, lost: frozenset[str]) -> Admission | NotPlaced | None:
+        """The admission of a workload with other places for its pods on lost hosts. None if it holds nothing. Changes nothing.
+
+        Raises DecodeError where its assignment cannot be read.
+        """
+        entry = self.entries.get(key)
+        holding = None if entry is None else entry.holding
+        if entry is None or holding is None or isinstance(entry.facts.demands, Unpriced):
+            return None
+        with self.books.ledger.trial():
+            return self._placing.replaced(entry.facts.demands, holding.admission, lost)
 
     def in_the_way(self, key: str, admission: Admission) -> list[str]:
         """Whom a workload that waits would have to drive out for room, by key, if it got quota; nobody if it may not. Changes nothing."""
@@ -463,5 +475,5 @@ class QuotaState:
         return standing_of(entry, self._local.find(entry.facts.queue), self.books.queues)
 
     def waiting_in(self, local_queue: str) -> Iterator[str]:
-        """The workloads of a local queue, by key."""
+        """The workloads of a local queue, by key, in no particular order."""
         return self._local.members(local_queue)

@@ -346,6 +346,7 @@ class Line:
             evicted=entry.facts.evicted,
             since=timestamp_at(holding.reserved_at) if holding.reserved_at else None,
             charges=charges_of(holding.usage.quota),
+            admin_devices=entry.admin_devices,
         )
 
     def _holders_of(
