@@ -10,7 +10,7 @@ from drayman.quota.waiting import Again, Waiting
 def entry(
     name: str, cpu: int = 1, priority: int = 0, since: float = 0.0, later: float = 0
 ) -> Entry:
-    demand = PodSetDemand("main", 1, None, {"cpu": cpu}, {}, {"cpu": cpu}, {}, None, (), None)
+    demand = PodSetDemand("main", 1, None, {"cpu": cpu}, (), {"cpu": cpu}, {}, None, (), None)
     return Entry(
         Facts(
             key=name,

@@ -4,8 +4,8 @@ Who was tried and found no quota goes into a pool until something changes that c
 its head stays and blocks those behind it. Workloads of equal shape get equal answers, so they wait as one group: all of a group go into
 the pool when one of them is refused, and come back together. That is what keeps a wake-up cheap: it moves groups, not workloads.
 
-Apart from these, some wait for themselves: those of a namespace that the queue does not serve, and those that must not be tried before
-some time.
+Apart from these, some wait for themselves: those of a namespace that the queue does not serve, those that there is no room for, and those
+that must not be tried before some time.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ class Again(Enum):
     """Nothing of its shape gets quota now."""
     ALONE = "alone"
     """It is refused for a reason of its own."""
+    ROOM = "room"
+    """There is no room for its pods, whatever quota there is. It does not block a strict queue: others may need less."""
     NAMESPACE = "namespace"
     """The queue does not serve its namespace, so it does not block a strict queue either."""
 
@@ -56,6 +58,7 @@ class Waiting:
         """The first of each group that is ready. Outdated ones are skipped."""
         self._alone: dict[str, Entry] = {}
         self._strangers: dict[str, Entry] = {}
+        self._roomless: dict[str, Entry] = {}
         self._later: dict[str, Entry] = {}
         self._sticky: str = ""
         self._count = 0
@@ -114,7 +117,7 @@ class Waiting:
         """Have a workload wait no longer. Groups notice when it would be its turn."""
         if self._entries.pop(key, None) is None:
             return
-        for kept in (self._alone, self._strangers, self._later):
+        for kept in (self._alone, self._strangers, self._roomless, self._later):
             kept.pop(key, None)
         if self._sticky == key:
             self._sticky = ""
@@ -162,6 +165,8 @@ class Waiting:
             self._sticky = entry.key
         elif again is Again.NAMESPACE:
             self._put_aside(entry, self._strangers)
+        elif again is Again.ROOM and not entry.positions:
+            self._put_aside(entry, self._roomless)
         elif self.strict or again in (Again.AT_ONCE, Again.VICTIMS) or entry.positions:
             return
         elif again is Again.ALONE:
@@ -177,6 +182,13 @@ class Waiting:
         alone, self._alone = self._alone, {}
         for entry in alone.values():
             self._push(entry)
+
+    def wake_roomless(self) -> bool:
+        """Have those be tried again that there was no room for. Whether there are any."""
+        roomless, self._roomless = self._roomless, {}
+        for entry in roomless.values():
+            self._push(entry)
+        return bool(roomless)
 
     def wake_strangers(self, serves: Callable[[str], bool]) -> None:
         """Have those be tried again whose namespace is served by now."""
@@ -232,6 +244,7 @@ class Waiting:
                 and self._shape(entry) == shape
                 and key not in self._alone
                 and key not in self._strangers
+                and key not in self._roomless
                 and key not in self._later
             ):
                 return entry

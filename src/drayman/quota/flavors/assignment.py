@@ -7,7 +7,8 @@ from enum import IntEnum
 
 from msgspec import Struct
 
-from drayman.quota.amounts import FlavorResource
+from drayman.quota.amounts import Amounts, FlavorResource
+from drayman.quota.claims.prices import ClaimPrice
 from drayman.quota.demands import Placement, PodSetDemand
 from drayman.quota.entries import Positions, Refusal
 from drayman.quota.flavors.ranks import Rank
@@ -46,6 +47,8 @@ class PodSetChoice(Struct, frozen=True):
     requests: Mapping[str, int]
     """For all of these pods."""
     choices: Mapping[str, Choice]
+    claims: tuple[tuple[ClaimPrice, Amounts], ...] = ()
+    """The claims that its pods name, with what is paid for each: that is among the requests."""
     placement: Placement | None = None
 
 

@@ -66,7 +66,7 @@ class Candidates(Struct, frozen=True):
 def classical_targets(contest: Contest) -> list[Target]:
     """The victims, or none if no permitted set of them would do."""
     candidates = _collect(contest)
-    with contest.ledger.trial():
+    with contest.trial():
         for borrowing in _attempts(contest, candidates):
             found = _attempt(contest, candidates, borrowing=borrowing)
             if found:
@@ -90,7 +90,7 @@ def _attempts(contest: Contest, candidates: Candidates) -> tuple[bool, ...]:
 
 
 def _attempt(contest: Contest, candidates: Candidates, *, borrowing: bool) -> list[Target]:
-    with contest.ledger.trial():
+    with contest.trial():
         targets: list[Target] = []
         for candidate in candidates:
             if not _is_open(contest, candidate, borrowing=borrowing):
@@ -99,6 +99,8 @@ def _attempt(contest: Contest, candidates: Candidates, *, borrowing: bool) -> li
             targets.append(Target(candidate.entry, _REASONS[candidate.claim]))
             if contest.fits(borrowing=borrowing):
                 return contest.without_needless(targets, borrowing=borrowing)
+        if targets and contest.fits(borrowing=borrowing, finally_=True):
+            return contest.without_needless(targets, borrowing=borrowing)
     return []
 
 

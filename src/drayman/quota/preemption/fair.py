@@ -29,7 +29,7 @@ def fair_targets(contest: Contest, strategies: tuple[str, ...]) -> list[Target]:
     candidates = _candidates(contest)
     if not candidates:
         return []
-    with contest.ledger.trial():
+    with contest.trial():
         search = _Search(contest)
         search.begin()
         found = search.first(candidates, strategies[0])
@@ -82,7 +82,7 @@ class _Search:
                     return True
             elif self._first_of(order, place, strategy):
                 return True
-        return False
+        return self._is_enough()
 
     def _first_of(self, order: _Order, place: Node, strategy: str) -> bool:
         """Take the first workload of a queue that the strategy allows. Afterwards another queue may have the highest share."""
@@ -109,18 +109,25 @@ class _Search:
             ):
                 return True
             order.drop(place)
-        return False
+        return self._is_enough()
 
     def _take(self, entry: Entry, reason: str) -> bool:
         self.contest.take(entry)
         self.targets.append(Target(entry, reason))
+        return self._fits(finally_=False)
+
+    def _is_enough(self) -> bool:
+        """Whether those that were taken are enough, now that there are no more of them."""
+        return bool(self.targets) and self._fits(finally_=True)
+
+    def _fits(self, *, finally_: bool) -> bool:
         self.end()
-        fits = self.contest.fits(borrowing=True)
+        fits = self.contest.fits(borrowing=True, finally_=finally_)
         self.begin()
         return fits
 
     def _share_without(self, branch: Node, entry: Entry) -> Share:
-        with self.contest.ledger.trial():
+        with self.contest.trial():
             self.contest.take(entry)
             return share_of(branch)
 
