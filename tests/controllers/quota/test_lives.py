@@ -230,6 +230,7 @@ async def test_why_a_queue_is_not_active_and_what_is_in_it() -> None:
             CLUSTER_QUEUES, "q", lambda found: found.status["conditions"][0]["status"] == "False"
         )
         assert cluster.status["conditions"][0]["reason"] == "FlavorNotFound"
+        assert cluster.status["conditions"][0]["message"].endswith("ResourceFlavor(s): standard")
 
 
 async def test_finished_workloads_are_kept_as_long_as_configured() -> None:
