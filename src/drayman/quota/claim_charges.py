@@ -56,9 +56,11 @@ class ClaimCharges:
         self._books.take(entry, self._charged(entry.key, holding))
         self._changed[entry.key] = None
         self._after(concerned - {entry.key})
-        for use in holding.claims:  # The others that name it may have to pay less than before.
-            for key in self._naming.get(use.claim, ()):
-                self._books.wake(self._entries[key].waits_in)
+        for use in holding.claims:
+            if use.price.share is not None or not self.users.is_shared(use.claim):
+                # Others that name it have to pay less for it than before.
+                for key in self._naming.get(use.claim, ()):
+                    self._books.wake(self._entries[key].waits_in)
 
     def follow(self, entry: Entry, holding: Holding) -> None:
         """The object of a workload says in other words what it holds, or has come to say what it is charged."""
@@ -120,7 +122,7 @@ class ClaimCharges:
         parts = self.users.charged(key)
         flavors = {each.name: each.flavors for each in holding.admission.pod_set_assignments}
         for use in holding.claims:
-            moves_on = len(self.users.users(use.claim)) > 1
+            moves_on = self.users.is_shared(use.claim)
             for resource, amount in parts[use.claim].items():
                 flavor = flavors.get(use.pod_set, {}).get(resource)
                 if flavor is None:

@@ -101,6 +101,8 @@ class Facts(Struct, frozen=True):
     """Whether it may not preempt anybody yet."""
     admitted: bool
     pods_ready: bool
+    replaces: str = ""
+    """The key of the workload whose place it takes when it gets quota: a smaller slice of the same job, with part of what it asks for."""
 
     def asks_otherwise(self, later: Facts) -> bool:
         """Whether it asks for something else later on, or in another place, or with another right."""
@@ -127,6 +129,7 @@ class Entry:
         "holding",
         "positions",
         "prices",
+        "refusal",
         "shape",
         "source",
         "waits_in",
@@ -144,6 +147,8 @@ class Entry:
         """When these were found."""
         self.prices: dict[Hashable, Mapping[str, Charged] | Unpriced] = {}
         """What was asked of prices in flavors, as long as it waits and devices do not change."""
+        self.refusal: Refusal | None = None
+        """Why it got nothing when all flavors had been tried."""
         self.source: Workload | None = None
         """The object that it was last read from."""
         self.waits_in = ""
@@ -152,14 +157,22 @@ class Entry:
     def update(self, facts: Facts) -> None:
         """Follow a change of its object."""
         if facts.demands != self.facts.demands:
-            self.positions = {}
-            self.prices = {}
+            self.positions, self.refusal, self.prices = {}, None, {}
         self.facts = facts
         self.shape = shape_of(facts)
 
     @property
     def key(self) -> str:
         return self.facts.key
+
+    @property
+    def admin_devices(self) -> int:
+        """How many devices the pods that it has quota for look at with admin access. They cost nothing."""
+        demands = self.facts.demands
+        if self.holding is None or isinstance(demands, Unpriced):
+            return 0
+        pods = {e.name: e.count or 0 for e in self.holding.admission.pod_set_assignments}
+        return sum(each.admin_devices * pods.get(each.name, 0) for each in demands)
 
     def __repr__(self) -> str:
         return f"workload {self.facts.key}"
@@ -170,7 +183,7 @@ def shape_of(facts: Facts) -> Hashable:
     demands = facts.demands
     if isinstance(demands, Unpriced):
         return facts.key
-    return facts.priority, tuple(map(_demand_shape, demands))
+    return facts.priority, facts.replaces, tuple(map(_demand_shape, demands))
 
 
 def _demand_shape(demand: PodSetDemand) -> Hashable:

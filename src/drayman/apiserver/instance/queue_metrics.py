@@ -83,6 +83,11 @@ def _present(state: QuotaState) -> Iterator[Metric]:
     nominal = GaugeMetricFamily(
         "kueue_cluster_queue_nominal_quota", "Quota that a queue has.", labels=labels
     )
+    looked_at = GaugeMetricFamily(
+        "drayman_queue_admin_access_devices",
+        "Devices that workloads with quota look at with admin access, at no charge.",
+        labels=_QUEUE,
+    )
     for name, queue in sorted(state.books.queues.items()):
         holders = queue.holders.values()
         pending.add_metric(
@@ -90,13 +95,14 @@ def _present(state: QuotaState) -> Iterator[Metric]:
         )
         reserving.add_metric((name,), len(holders))
         admitted.add_metric((name,), sum(1 for each in holders if each.facts.admitted))
+        looked_at.add_metric((name,), sum(each.admin_devices for each in holders))
         for each in _STATUSES:
             is_so = (each == "active") is not bool(queue.inactive)
             status.add_metric((name, each), float(is_so))
         for flavor, resource, quota, amount in _amounts(queue):
             nominal.add_metric((name, flavor, resource), quota)
             used.add_metric((name, flavor, resource), amount)
-    yield from (pending, reserving, admitted, status, nominal, used)
+    yield from (pending, reserving, admitted, status, nominal, used, looked_at)
 
 
 def _amounts(queue: ClusterQueueState) -> Iterator[tuple[str, str, float, float]]:

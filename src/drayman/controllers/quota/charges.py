@@ -125,7 +125,7 @@ class Charges:
             if true_up(claims.users.price(use.claim).amounts, cost).released:
                 claims.lower(use.claim, cost)
                 self._admitting.charges_changed()
-            if claims.users.users(use.claim)[0] == entry.key:
+            if claims.users.payer(use.claim) == entry.key:
                 excess = plus(excess, true_up(claims.users.price(use.claim).amounts, cost).excess)
         return excess
 

@@ -118,7 +118,7 @@ class DevicePricing:
         fleet = Fleet(self.state, flavor)
         classes = self.state.inventory.classes
         claims = ClaimPricing(Terms(fleet, classes, self.mappings, self.rules, bill))
-        shared = SharedClaims(self.state, self.mappings, claims, bill)
+        shared = SharedClaims(self.state, self.mappings, claims, bill, fleet)
         priced: dict[str, Charges] = {}
         try:
             for pod_set in pod_sets:

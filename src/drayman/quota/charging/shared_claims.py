@@ -7,10 +7,12 @@ claim that has its devices costs what these cost; otherwise it costs what its re
 from __future__ import annotations
 
 from drayman.api.resource import ResourceClaim
+from drayman.inventory.identity import DeviceId
 from drayman.placement.state import ClusterState
 from drayman.quota.amounts import Amounts, plus
 from drayman.quota.charging.allocated import allocated_amounts
 from drayman.quota.charging.asked import Bill, Origin
+from drayman.quota.charging.fleet import Fleet
 from drayman.quota.charging.mappings import DeviceClassMappings
 from drayman.quota.charging.outcome import Code, Dependencies, Item, refuse
 from drayman.quota.charging.requests import ClaimPricing
@@ -27,11 +29,13 @@ class SharedClaims:
         mappings: DeviceClassMappings,
         pricing: ClaimPricing,
         bill: Bill,
+        fleet: Fleet,
     ) -> None:
         self._state = state
         self._mappings = mappings
         self._pricing = pricing
         self._bill = bill
+        self._fleet = fleet
         self._seen: set[ObjectKey] = set()
         self.prices: list[ClaimPrice] = []
         """What each costs all of its users, until somebody clears the list."""
@@ -46,6 +50,7 @@ class SharedClaims:
         if claim is None:
             text = f"there is no ResourceClaim {key[1]} in namespace {key[0]}"
             raise refuse(Code.CLAIM_MISSING, f"{path}.resourceClaimName", text, retryable=True)
+        self._check_devices(claim, path)
         items = self._items(claim)
         total: Amounts = {}
         for item in items:
@@ -82,6 +87,19 @@ class SharedClaims:
         self._pricing.add(claim.spec, origin)
         found, bill.items = bill.items, before
         return found
+
+    def _check_devices(self, claim: ResourceClaim, path: str) -> None:
+        """Raise RefusedError if the claim has devices that no node of the flavor can use."""
+        elsewhere = [
+            result
+            for result in claim.status.results
+            if self._fleet.is_elsewhere(DeviceId.of(result))
+        ]
+        if elsewhere:
+            drivers = frozenset(result.driver for result in elsewhere)
+            self._bill.depends_on |= Dependencies(drivers=drivers)
+            text = f"the claim has {DeviceId.of(elsewhere[0])}, which no node here can use"
+            raise refuse(Code.DEVICE_SHORTAGE, f"{path}.resourceClaimName", text, retryable=True)
 
     def _is_mapped(self, claim: ResourceClaim) -> bool:
         """Whether all devices of the claim are charged under some name. If not, its requests say which are not."""

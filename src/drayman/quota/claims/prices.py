@@ -39,13 +39,18 @@ def together(prices: Iterable[ClaimPrice]) -> Amounts:
 
 def portions(price: ClaimPrice, users: int) -> list[Amounts]:
     """What each of so many users pays, in their order. The sum is the price."""
+    return [portion(price, users, position) for position in range(users)]
+
+
+def portion(price: ClaimPrice, users: int, position: int) -> Amounts:
+    """What one of so many users pays. Without shares the first pays all; otherwise each later one its share, and the first the rest."""
     if price.share is None:
-        return [price.amounts, *({} for _ in range(users - 1))]
+        return {} if position else price.amounts
     part = price.share.part or Fraction(1, users)
-    left = dict(price.amounts)
-    joined: list[Amounts] = []
-    for _ in range(users - 1):
-        paid = {name: min(left[name], int(amount * part)) for name, amount in price.amounts.items()}
-        left = {name: left[name] - paid[name] for name in left}
-        joined.append({name: amount for name, amount in paid.items() if amount})
-    return [{name: amount for name, amount in left.items() if amount}, *joined]
+    found = {}
+    for name, amount in price.amounts.items():
+        each = int(amount * part)
+        # Shares may be more than a whole, all together: then the last ones pay nothing.
+        paid = amount - each * (users - 1 if position == 0 else position - 1)
+        found[name] = max(0, paid if position == 0 else min(each, paid))
+    return {name: amount for name, amount in found.items() if amount}
