@@ -12,7 +12,7 @@ from drayman.api.kueue_workload import Admission, Workload
 from drayman.quota.amounts import FlavorResource
 from drayman.quota.claims.prices import ClaimPrice
 from drayman.quota.claims.users import ClaimUse
-from drayman.quota.demands import Charged, PodSetDemand, Unpriced
+from drayman.quota.demands import PodSetDemand, Unpriced
 from drayman.quota.tree.ledger import Usage
 from drayman.quota.tree.nodes import FlavorAmounts
 
@@ -126,7 +126,6 @@ class Entry:
         "facts",
         "holding",
         "positions",
-        "prices",
         "shape",
         "source",
         "waits_in",
@@ -140,8 +139,6 @@ class Entry:
         """Whether it holds what the engine gave it and its object does not say so yet."""
         self.positions: Positions = {}
         """Where to go on with flavors. Empty: from the first."""
-        self.prices: dict[Hashable, Mapping[str, Charged] | Unpriced] = {}
-        """What was asked of prices in flavors, as long as it waits and devices do not change."""
         self.attempt = Attempt(0, 0)
         """When these were found."""
         self.source: Workload | None = None
@@ -153,7 +150,6 @@ class Entry:
         """Follow a change of its object."""
         if facts.demands != self.facts.demands:
             self.positions = {}
-            self.prices = {}
         self.facts = facts
         self.shape = shape_of(facts)
 
