@@ -295,3 +295,21 @@ def test_a_flavor_serves_as_its_worst_resource_does() -> None:
         workload("w", "q", pods(cpu=2, memory=2)),
     )
     assert story.victims("w") == {"low": "InClusterQueue"}
+
+
+def test_the_head_of_a_strict_queue_says_the_same_each_time() -> None:
+    """It is tried with the flavors one after the other, again and again. What it says is what all of them come to."""
+    fungibility = {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "MayStopSearch"}
+    story = Story(
+        flavor("g", nodeLabels={"kind": "g"}),
+        queue(
+            "q",
+            quota={"f": {"cpu": 4}, "g": {"cpu": 1}},
+            queueingStrategy="StrictFIFO",
+            flavorFungibility=fungibility,
+        ),
+        workload("w", "q", pods("small", cpu=2), pods("large", cpu=9)),
+    )
+    state = story.run.state
+    said = [[(each.reason, each.message) for each in state.cycle(9e9)] for _ in range(6)]  # type: ignore[union-attr]
+    assert said[2] == said[3] == said[4] == said[5]

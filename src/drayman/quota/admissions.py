@@ -88,6 +88,28 @@ def holding_of(
     )
 
 
+def shrunk(admission: Admission, pod_set: str, count: int) -> Admission:
+    """An admission with fewer pods of a set, and as much less of everything; parts are rounded up."""
+    return replace(
+        admission,
+        pod_set_assignments=tuple(
+            _with_fewer(each, count) if each.name == pod_set else each
+            for each in admission.pod_set_assignments
+        ),
+    )
+
+
+def _with_fewer(assigned: PodSetAssignment, count: int) -> PodSetAssignment:
+    before = assigned.count or 0
+    if before <= count:
+        return assigned
+    usage = {
+        name: quantity_of(name, -(-amount_of(name, quantity) * count // before))
+        for name, quantity in assigned.resource_usage.items()
+    }
+    return replace(assigned, count=count, resource_usage=usage)
+
+
 def with_paid(
     admission: Admission, uses: Iterable[ClaimUse], parts: Mapping[ObjectKey, Amounts]
 ) -> tuple[Admission, tuple[ClaimUse, ...]]:

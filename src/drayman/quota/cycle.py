@@ -89,8 +89,26 @@ class Cycle:
         if entry.attempt.is_outdated(attempt):
             entry.positions = {}
         entry.attempt = attempt
-        assignment, targets = self._solution(queue, entry)
-        return Nominee(entry, queue, assignment, targets)
+        replaced = _replaced(queue, entry)
+        if not replaced:
+            return Nominee(entry, queue, *self._solution(queue, entry))
+        found = self._solution_without(replaced, queue, entry, _flavors_of(replaced.values()))
+        return Nominee(entry, queue, *found)
+
+    def _solution_without(
+        self,
+        gone: Mapping[str, Entry],
+        queue: ClusterQueueState,
+        entry: Entry,
+        pinned: Pinned | None,
+    ) -> tuple[Assignment, tuple[Target, ...]]:
+        """What it would be if others gave up their quota."""
+        with self._ledger.trial():
+            self._take(gone.values())
+            self._preemptor.gone = gone
+            found = self._solution(queue, entry, pinned)
+            self._preemptor.gone = frozenset()
+        return found
 
     def _solution(
         self, queue: ClusterQueueState, entry: Entry, pinned: Pinned | None = None
@@ -173,6 +191,7 @@ class Cycle:
             self._refuse(nominee, Again.ALONE, Refusal(WAITING_FOR_PODS_READY, text))
             return
         self._ledger.add(nominee.queue.place, nominee.assignment.usage)
+        self._gone.update(_replaced(nominee.queue, nominee.entry))
         if nominee.targets:
             self._preempt(nominee)
         else:
@@ -201,22 +220,20 @@ class Cycle:
         overlaps = self._is_overtaken(nominee)
         if not overlaps and self._placing.are_free(nominee.assignment):
             return False
+        gone = {**(self._gone if overlaps else {}), **_replaced(nominee.queue, nominee.entry)}
         pinned = nominee.assignment.flavors
-        with self._ledger.trial():
-            if overlaps:
-                self._take(self._gone.values())
-                self._preemptor.gone = self._gone
-            found = self._solution(nominee.queue, nominee.entry, pinned)
-            nominee.assignment, nominee.targets = found
-            self._preemptor.gone = frozenset()
+        found = self._solution_without(gone, nominee.queue, nominee.entry, pinned)
+        nominee.assignment, nominee.targets = found
         return overlaps and nominee.assignment.mode is Mode.FIT
 
     def _fits(self, nominee: Nominee) -> bool:
         """Whether it fits beside those that came before, without those that they and it drive out."""
         usage = nominee.assignment.usage
-        if not self._gone and not nominee.targets:
+        replaced = _replaced(nominee.queue, nominee.entry)
+        if not self._gone and not nominee.targets and not replaced:
             return nominee.queue.place.fits(usage.quota)
-        leaving = {**self._gone, **{each.entry.key: each.entry for each in nominee.targets}}
+        leaving = {**self._gone, **replaced}
+        leaving |= {each.entry.key: each.entry for each in nominee.targets}
         with self._ledger.trial():
             self._take(leaving.values())
             return nominee.queue.place.fits(usage.quota)
@@ -281,6 +298,12 @@ class Cycle:
         entry = nominee.entry
         # Who preempts begins with the first flavor again: with its victims gone, everything may be otherwise.
         entry.positions = {} if again is Again.VICTIMS else nominee.assignment.positions
+        if again is Again.NO_QUOTA:
+            # Of a search that goes on with other flavors, what it came to the last time is said until it has come to its end: otherwise
+            # who is tried again and again, as the head of a strict queue is, would say something else each time.
+            if not entry.positions:
+                entry.refusal = said
+            said = entry.refusal or said
         self._decisions.append(Refused(entry.key, said.reason, said.message))
         nominee.queue.waiting.refuse(entry, again)
 
@@ -290,3 +313,19 @@ def _without_room(found: Found) -> str:
     if found.gave_up:
         return "too many might have to go for quota and room to say who, so nobody is preempted"
     return "others could be preempted for quota, but there would be no room for all of its pods"
+
+
+def _replaced(queue: ClusterQueueState, entry: Entry) -> dict[str, Entry]:
+    """The workload whose place another one takes, if that holds quota of the same queue."""
+    old = queue.holders.get(entry.facts.replaces) if entry.facts.replaces else None
+    return {} if old is None else {old.key: old}
+
+
+def _flavors_of(entries: Iterable[Entry]) -> dict[tuple[str, str], str]:
+    """What workloads hold, by pod set and resource."""
+    return {
+        (assigned.name, resource): flavor
+        for entry in entries
+        for assigned in held_by(entry).admission.pod_set_assignments
+        for resource, flavor in assigned.flavors.items()
+    }

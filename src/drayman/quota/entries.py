@@ -101,6 +101,8 @@ class Facts(Struct, frozen=True):
     """Whether it may not preempt anybody yet."""
     admitted: bool
     pods_ready: bool
+    replaces: str = ""
+    """The key of the workload whose place it takes when it gets quota: a smaller slice of the same job, with part of what it asks for."""
 
     def asks_otherwise(self, later: Facts) -> bool:
         """Whether it asks for something else later on, or in another place, or with another right."""
@@ -126,6 +128,7 @@ class Entry:
         "facts",
         "holding",
         "positions",
+        "refusal",
         "shape",
         "source",
         "waits_in",
@@ -141,6 +144,8 @@ class Entry:
         """Where to go on with flavors. Empty: from the first."""
         self.attempt = Attempt(0, 0)
         """When these were found."""
+        self.refusal: Refusal | None = None
+        """Why it got nothing when all flavors had been tried."""
         self.source: Workload | None = None
         """The object that it was last read from."""
         self.waits_in = ""
@@ -149,7 +154,7 @@ class Entry:
     def update(self, facts: Facts) -> None:
         """Follow a change of its object."""
         if facts.demands != self.facts.demands:
-            self.positions = {}
+            self.positions, self.refusal = {}, None
         self.facts = facts
         self.shape = shape_of(facts)
 
@@ -175,7 +180,7 @@ def shape_of(facts: Facts) -> Hashable:
     demands = facts.demands
     if isinstance(demands, Unpriced):
         return facts.key
-    return facts.priority, tuple(map(_demand_shape, demands))
+    return facts.priority, facts.replaces, tuple(map(_demand_shape, demands))
 
 
 def _demand_shape(demand: PodSetDemand) -> Hashable:

@@ -28,6 +28,7 @@ from drayman.quota.entries import Facts, Holding
 from drayman.quota.reasons import ADMISSION_CHECK, PODS_READY_TIMEOUT
 from drayman.quota.requests import demands_of
 from drayman.quota.settings import EVICTION, QuotaSettings
+from drayman.workloads.queued.names import REPLACES
 
 _OPEN = "Open"
 
@@ -87,6 +88,7 @@ def read(
         gates_closed=any(each.name not in opened for each in spec.preemption_gates),
         admitted=status.is_true(ADMITTED),
         pods_ready=status.is_true(PODS_READY),
+        replaces=metadata.annotations.get(REPLACES, ""),
     )
     return Reading(facts, _holding(workload, status, demands))
 

@@ -31,7 +31,7 @@ from drayman.quota.claim_charges import ClaimCharges
 from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.cycle import Cycle
 from drayman.quota.decisions import Decision, Evicted, Refused, Reserved
-from drayman.quota.demands import Pricing, Unpriced
+from drayman.quota.demands import NotPlaced, Pricing, Unpriced
 from drayman.quota.entries import Entry, Holding
 from drayman.quota.flavors.assigning import Rules
 from drayman.quota.flavors.placing import Placing
@@ -57,6 +57,8 @@ class QuotaState:
         self.settings = settings
         self.books = Books()
         self.entries: dict[str, Entry] = {}
+        self._successors: dict[str, str] = {}
+        """By the key of a workload, the one that takes its place when it gets quota."""
         self._pricing = pricing
         self._nodes: dict[str, object] = {}
         """What was last seen of each node, as far as places depend on it."""
@@ -141,7 +143,7 @@ class QuotaState:
         return used
 
     def _after_local_queue(self, key: str, now: float) -> None:
-        for each in self._local.members(key):
+        for each in sorted(self._local.members(key)):
             if self.entries[each].holding is None:
                 self._requeue(self.entries[each], now)
 
@@ -230,6 +232,11 @@ class QuotaState:
             entry.update(facts)
         self._local.join(facts.queue, facts.key)
         entry.source = workload
+        if facts.replaces:
+            self._successors[facts.replaces] = facts.key
+        if self._is_superseded(facts.key):
+            self._retire(entry)
+            return
         if reading.holding is None and entry.assumed:
             return
         entry.assumed = False
@@ -242,7 +249,7 @@ class QuotaState:
         entry = self.entries.get(key)
         if entry is None or isinstance(entry.facts.demands, Unpriced):
             return
-        entry.positions = {}
+        entry.positions, entry.refusal = {}, None
         if any(demand.priced is not None for demand in entry.facts.demands):
             self.books.wake(entry.waits_in)
 
@@ -255,6 +262,10 @@ class QuotaState:
         self.claims.note(entry.facts, None)
         self.claims.release(entry)
         self._dequeue(entry)
+        if entry.facts.replaces:
+            if self._successors.get(entry.facts.replaces) == key:
+                del self._successors[entry.facts.replaces]
+            self._reinstate(entry.facts.replaces, 0.0)
 
     def forget(self, key: str, now: float) -> None:
         """Take back what a cycle decided about a workload, because it could not be written."""
@@ -276,6 +287,8 @@ class QuotaState:
         entry.assumed = False
         if holding is None:
             self.claims.release(entry)
+            if entry.facts.replaces:
+                self._reinstate(entry.facts.replaces, now)
             self._requeue(entry, now)
         elif had is not None and had.is_same(holding):
             self.claims.follow(entry, holding)
@@ -283,6 +296,30 @@ class QuotaState:
             self.claims.release(entry)
             self._dequeue(entry)
             self.claims.take(entry, holding)
+            self._supersede(entry)
+
+    # A slice of a job that takes the place of a smaller one.
+
+    def _is_superseded(self, key: str) -> bool:
+        """Whether another workload has taken the place of this one, and holds what it held."""
+        successor = self.entries.get(self._successors.get(key, ""))
+        return successor is not None and successor.holding is not None
+
+    def _supersede(self, entry: Entry) -> None:
+        """A workload has quota: that of the one whose place it takes is part of it."""
+        old = self.entries.get(entry.facts.replaces) if entry.facts.replaces else None
+        if old is not None:
+            self._retire(old)
+
+    def _retire(self, entry: Entry) -> None:
+        self.claims.release(entry)
+        self._dequeue(entry)
+
+    def _reinstate(self, key: str, now: float) -> None:
+        """What took the place of a workload has no quota after all."""
+        old = self.entries.get(key)
+        if old is not None and old.holding is None and old.source is not None:
+            self.set_workload(old.source, now)
 
     def _requeue(self, entry: Entry, now: float) -> None:
         self._dequeue(entry)
@@ -344,11 +381,12 @@ class QuotaState:
         """Count what a cycle gave a workload. Returns the decision as it is to be written."""
         entry = self.entries[decision.key]
         self._dequeue(entry)
-        entry.positions = {}
+        entry.positions, entry.refusal = {}, None
         self._preemptor.quarrels.has_quota(entry.key)
         entry.assumed = True
         settled, holding = self.claims.settled(decision, now, entry.facts)
         self.claims.take(entry, holding)
+        self._supersede(entry)
         queue = self.books.queues[holding.cluster_queue]
         if self.past_use is not None and queue.shares_by_past_use:
             self.past_use.admitted(entry.facts.queue, entry.key, by_resource(holding))
@@ -376,6 +414,18 @@ class QuotaState:
         again, decisions = self._for_room.decide(queue, entry, holding, lacking)
         queue.waiting.refuse(entry, again)
         return decisions
+
+    def replaced(self, key: str, lost: frozenset[str]) -> Admission | NotPlaced | None:
+        """The admission of a workload with other places for its pods on lost hosts. None if it holds nothing. Changes nothing.
+
+        Raises DecodeError where its assignment cannot be read.
+        """
+        entry = self.entries.get(key)
+        holding = None if entry is None else entry.holding
+        if entry is None or holding is None or isinstance(entry.facts.demands, Unpriced):
+            return None
+        with self.books.ledger.trial():
+            return self._placing.replaced(entry.facts.demands, holding.admission, lost)
 
     def in_the_way(self, key: str, admission: Admission) -> list[str]:
         """Whom a workload that waits would have to drive out for room, by key, if it got quota; nobody if it may not. Changes nothing."""
@@ -425,5 +475,5 @@ class QuotaState:
         return standing_of(entry, self._local.find(entry.facts.queue), self.books.queues)
 
     def waiting_in(self, local_queue: str) -> Iterator[str]:
-        """The workloads of a local queue, by key."""
+        """The workloads of a local queue, by key, in no particular order."""
         return self._local.members(local_queue)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from controllers.quota.test_other_kinds import DEFINITION, DEFINITIONS, JOB_SETS, job_set
 from controllers.quota.waiting_room import (
     CLASS,
     CLASSES,
+    QUEUE,
     WORKLOADS,
     Room,
     admitted,
@@ -150,3 +153,18 @@ async def test_the_class_of_a_job_with_quota_may_change() -> None:
         await room.place.patch(JOBS, "first", {"metadata": {"labels": {CLASS: "high"}}})
         await room.workload(is_high, "first")
         assert not (await room.place.get(JOBS, "first")).spec.suspend
+
+
+async def test_what_is_made_by_something_without_a_queue_waits_by_itself() -> None:
+    """A job that names no queue, whose pods do: each of them waits alone, as it would without the job."""
+    async with waiting_room() as room:
+        await room.queue(cpu=1)
+        body = job("loose", pods=2, queue="", labels={"a": "b"})
+        body["spec"]["template"]["metadata"] = {"labels": {QUEUE: "q"}}
+        await room.place.create(JOBS, body)
+
+        def one_is_free(pods: list[Any]) -> bool:
+            return sorted(bool(each.spec.scheduling_gates) for each in pods) == [False, True]
+
+        await room.place.until(PODS, one_is_free)
+        assert not (await room.place.get(JOBS, "loose")).spec.suspend

@@ -179,9 +179,9 @@ async def test_a_claim_costs_less_for_all_its_users_once_it_has_its_devices() ->
         await device_class(room)
         await room.place.create(RESOURCE_CLAIMS, {"metadata": {"name": "common"}, "spec": EITHER})
         await single_claim(room)
-        for name in ("first", "second"):
+        for name, amount in (("first", 2), ("second", 0)):
             await sharing_workload(room, name)
-        await room.workload(pays(2), "first")
+            await room.workload(pays(amount), name)
         await sharing_workload(room, "next", claim="single")
         await room.workload(waiting("WaitingForQuota"), "next")
         status = {"status": {"allocation": allocation("r/one", "gpu-0")}}

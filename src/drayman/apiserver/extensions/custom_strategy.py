@@ -167,8 +167,7 @@ class CustomStrategy(Strategy):
             *rules.scale_errors(new, with_spec=True),
             *embedded_errors(new, rules.schema),
         ]
-        if not [*list_type_errors(before, rules.schema)]:
-            errors += list_type_errors(new, rules.schema)
+        errors += _new_list_errors(new, before, rules.schema)
         errors += _rule_errors(rules, new, before, errors)
         self._store(new, context, errors)
         return errors
@@ -224,11 +223,17 @@ class CustomStatusStrategy(StatusStrategy):
             correlation = key_of(Correlation(new, before, rules.schema), "status")
             errors += value_errors(new["status"], rules.status_schema, "status", correlation)
         errors += rules.scale_errors(new, with_spec=False)
-        if not [*list_type_errors(before, rules.schema)]:
-            errors += list_type_errors(new, rules.schema)
+        errors += _new_list_errors(new, before, rules.schema)
         errors += _rule_errors(rules, new, before, errors)
         self.main._store(new, context, errors)
         return errors
+
+
+def _new_list_errors(new: Object, before: Object, schema: Schema) -> list[FieldError]:
+    """What occurs twice in a list, unless that was so before. What has not changed is looked at only if something else is wrong."""
+    changed = {name: value for name, value in new.items() if before.get(name) != value}
+    found = [*list_type_errors(changed, schema)]
+    return found if found and not [*list_type_errors(before, schema)] else []
 
 
 def _rule_errors(

@@ -34,6 +34,11 @@ _PATIENCE_S: Final = 60.0
 """How long the other thread waits for the event loop. It is never that busy, but it may have ended."""
 
 
+def is_large(call: Call, size: int) -> bool:
+    """Whether a write that looks at so many bytes is planned in another thread."""
+    return size >= call.strategy.large_from
+
+
 async def planned(call: Call, size: int, plan: Callable[[Call], T]) -> T:
     """The outcome of a plan. `size` is that of all the bytes it looks at. It may be made twice, and must not use up what it is given."""
     here = planned_here(call, size, plan)
@@ -42,7 +47,7 @@ async def planned(call: Call, size: int, plan: Callable[[Call], T]) -> T:
 
 def planned_here(call: Call, size: int, plan: Callable[[Call], T]) -> T | None:
     """The outcome of a plan that is made in the event loop; None if that would take too long."""
-    if size >= call.strategy.large_from:
+    if is_large(call, size):
         return None
     if not call.strategy.has_costly_rules:
         return plan(call)

@@ -28,6 +28,7 @@ from drayman.controllers.quota.configuration import QueueConfiguration
 from drayman.controllers.quota.devices import Devices
 from drayman.controllers.quota.gathering import Gathering, Made, drives_out
 from drayman.controllers.quota.loop import Key
+from drayman.controllers.quota.lost_nodes import LostNodes
 from drayman.controllers.quota.rooms import RoomKeeping
 from drayman.controllers.quota.shared import Shared
 from drayman.controllers.quota.verdicts import Outcome, Verdicts
@@ -81,6 +82,7 @@ class Admitting:
             self._is_waiting,
             self._runs_elsewhere,
         )
+        LostNodes(shared, lambda: self.state, self.rooms)
         self._changed: OrderedDict[Key, None] = OrderedDict()
         """Workloads to be looked at, in the order of their changes."""
         self._event = asyncio.Event()
@@ -246,6 +248,7 @@ class Admitting:
     async def _round(self) -> None:
         if self._is_new:
             await self._begin()
+            self.rooms.look_again()
         await self._take_changes()
         outcome = await self._decide()
         if outcome is not Outcome.WRITTEN:

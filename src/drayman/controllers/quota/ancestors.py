@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from drayman.controllers.quota.loop import Key
+from drayman.workloads.queued.entering import DEEPEST, controller_of, kind_of_owner
 from drayman.workloads.queued.kinds import QueuedKind
-from drayman.workloads.queued.places import Object, read
-
-_DEEPEST: Final = 10
-"""How many owners above each other are looked at."""
+from drayman.workloads.queued.places import Object
 
 
 class Ancestors:
@@ -25,7 +22,7 @@ class Ancestors:
     def of(self, obj: Object) -> list[Object]:
         """The owners of an object that are of such kinds, the nearest first."""
         found: list[Object] = []
-        while len(found) < _DEEPEST:
+        while len(found) < DEEPEST:
             above = self._owner(obj)
             if above is None:
                 break
@@ -33,13 +30,15 @@ class Ancestors:
             obj = above
         return found
 
+    def finder(self, namespace: str) -> Callable[[QueuedKind, str], Object | None]:
+        """Finds objects of a namespace."""
+        return lambda kind, name: self._finders[kind.group, kind.kind]((namespace, name))
+
     def _owner(self, obj: Object) -> Object | None:
-        metadata = obj["metadata"]
-        for owner in read(obj, ("metadata", "ownerReferences")) or ():
-            group = str(owner.get("apiVersion") or "").rpartition("/")[0]
-            find = self._finders.get((group, str(owner.get("kind"))))
-            if owner.get("controller") and find is not None:
-                found = find((metadata.get("namespace", ""), str(owner.get("name"))))
-                if found is not None and found["metadata"].get("uid") == owner.get("uid"):
-                    return found
-        return None
+        owner = controller_of(obj)
+        kind = None if owner is None else kind_of_owner(owner)
+        if owner is None or kind is None:
+            return None
+        namespace = obj["metadata"].get("namespace", "")
+        found = self.finder(namespace)(kind, str(owner.get("name")))
+        return found if found and found["metadata"].get("uid") == owner.get("uid") else None

@@ -16,6 +16,7 @@ from drayman.api.custom_groups import spec_of
 from drayman.api.errors import DecodeError
 from drayman.api.kueue import status_of
 from drayman.api.kueue_workload import Workload, WorkloadSpec, WorkloadStatus
+from drayman.api.meta import ObjectMeta
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, NotFoundError
 from drayman.cluster.event_buffer import Reference
@@ -55,6 +56,10 @@ class Known:
     @property
     def name(self) -> str:
         return self.workload.metadata.name
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        return self.workload.metadata
 
     @property
     def generation(self) -> int:

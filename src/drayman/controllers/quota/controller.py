@@ -22,9 +22,11 @@ from drayman.controllers.quota.published import PublishedConfiguration
 from drayman.controllers.quota.queues import QueueStatus
 from drayman.controllers.quota.seating import Seating
 from drayman.controllers.quota.shared import Clock, Shared
+from drayman.controllers.quota.slices import ElasticPods
 from drayman.controllers.quota.source import ConfigurationSource
 from drayman.controllers.quota.tally import QueueTally
 from drayman.workloads.queued.kinds import KINDS
+from drayman.workloads.queued.names import ELASTIC
 
 
 class QuotaController:
@@ -54,6 +56,7 @@ class QuotaController:
         self._pods = QueuedPods(self._shared)
         owners.add(PODS.as_values(), self._pods.exists)
         self._seating = Seating(self._shared)
+        self._elastic = ElasticPods(self._shared)
         self._lives = Lives(self._shared, self._admitting, owners)
         self._status = QueueStatus(self._shared, self._admitting)
         self._published = PublishedConfiguration(self._shared, self._source)
@@ -75,6 +78,7 @@ class QuotaController:
                 self._pods.loop,
                 self._pods.groups.loop,
                 self._seating.loop,
+                self._elastic.loop,
                 self._lives.loop,
                 self._status.loop,
             ):
@@ -97,6 +101,8 @@ class QuotaController:
             jobs = self._jobs.get((group, owner.kind))
             if jobs is not None:
                 jobs.workload_changed(owner.name, metadata.namespace)
+                if ELASTIC in metadata.annotations:
+                    self._elastic.loop.queue.add((metadata.namespace, owner.name))
             elif (group, owner.kind) == ("", "Pod"):
                 pods.append(owner.name)
         if pods:

@@ -22,6 +22,7 @@ from drayman.controllers.quota.book import Known
 from drayman.controllers.quota.loop import Key, Loop
 from drayman.controllers.quota.prebuilt import adopt
 from drayman.controllers.quota.shared import Shared
+from drayman.controllers.quota.slices import JobSlices, admitted_count
 from drayman.controllers.quota.standing import is_stopped, may_run, release_quota, why_not
 from drayman.placement.gangs.dialects.kueue import POD_SET
 from drayman.workloads.dispatching.life import is_elsewhere
@@ -37,8 +38,9 @@ from drayman.workloads.queued.composing import (
 from drayman.workloads.queued.conditions import OUT_OF_SYNC
 from drayman.workloads.queued.entering import is_below_queued
 from drayman.workloads.queued.kinds import JOB, Ended, QueuedKind
-from drayman.workloads.queued.names import PREBUILT, PRIORITY_CLASS, labels_of, queue_of
+from drayman.workloads.queued.names import ELASTIC, PREBUILT, PRIORITY_CLASS, labels_of, queue_of
 from drayman.workloads.queued.places import Object, read
+from drayman.workloads.queued.slices import is_elastic, resized
 from drayman.workloads.queued.starting import (
     Additions,
     StartError,
@@ -58,6 +60,7 @@ class QueuedJobs:
         self._shared = shared
         self._kind = kind
         self._ancestors = ancestors
+        self._slices = JobSlices(shared)
         self.resource = generic(kind.api_version, kind.plural, kind.kind)
         self.loop = Loop(f"queued {kind.plural}", self.reconcile)
         self._find: Callable[[Key], Object | None]
@@ -100,6 +103,8 @@ class QueuedJobs:
         workload = await self._workload_of(obj)
         ended = self._kind.ended(obj)
         if ended is not None:
+            if is_elastic(self._kind, obj):
+                await self._slices.end(obj)
             await self._finish(obj, workload, ended)
         elif workload is None:
             await self._enter(obj)
@@ -116,9 +121,11 @@ class QueuedJobs:
 
     def _waits(self, obj: Object) -> bool:
         intake = self._shared.configuration.intake
-        if self._kind.framework not in intake.frameworks or is_below_queued(obj, intake):
+        namespace = obj["metadata"].get("namespace", "")
+        find = self._ancestors.finder(namespace)
+        if self._kind.framework not in intake.frameworks or is_below_queued(obj, intake, find):
             return False
-        labels = self._shared.namespace_labels(obj["metadata"].get("namespace", ""))
+        labels = self._shared.namespace_labels(namespace)
         return intake.namespaces.matches(labels) and bool(queue_of(obj) or intake.without_queue)
 
     async def _wait_with_ancestor(self, obj: Object) -> None:
@@ -140,6 +147,8 @@ class QueuedJobs:
         if named:
             namespace = obj["metadata"]["namespace"]
             return await adopt(self._shared, namespace, named, owner_reference(self._kind, obj))
+        if is_elastic(self._kind, obj):
+            return await self._slices.current(obj)
         owned = self._shared.book.of_owner(obj["metadata"]["uid"])
         if len(owned) > 1:
             owned.sort(key=lambda each: (not life.holds_quota(each.status), each.name))
@@ -166,7 +175,8 @@ class QueuedJobs:
             spec = read(obj, (*first[0].template, "spec")) if first else None
             importance = self._shared.importance(obj, spec or {})
             copied = self._shared.configuration.copied_labels
-            body = workload_for(self._kind, obj, importance, copied=copied)
+            elastic = {ELASTIC: "true"} if is_elastic(self._kind, obj) else None
+            body = workload_for(self._kind, obj, importance, copied=copied, annotations=elastic)
         except CompositionError as error:
             self._record(obj, "ErrWorkloadCompose", str(error), warning=True)
             return
@@ -327,6 +337,7 @@ class QueuedJobs:
             status.admission,
             self._shared.flavors(),
             status.admission_checks,
+            (ELASTIC,) if _is_slice(workload) else (),
         )
 
     async def _running(self, obj: Object, workload: Known) -> None:
@@ -339,6 +350,9 @@ class QueuedJobs:
         workload = await self._change(obj, workload, self._other_importance(obj, workload))
         if workload.status.cluster_name is not None:
             return  # What its pods do is known in the cluster where they are.
+        if _is_slice(workload):
+            await self._run_elastic(obj, workload)
+            return
         status, now = workload.status, self._shared.clock()
         status = life.pods_ready(status, self._kind.are_pods_ready(obj), now, workload.generation)
         status = life.reclaimed(
@@ -346,9 +360,22 @@ class QueuedJobs:
         )
         await self._shared.book.write_status(workload, status)
 
+    async def _run_elastic(self, obj: Object, workload: Known) -> None:
+        """Its readiness is that of the pods that it has quota for. What ends of them is followed by others, so nothing is reclaimed."""
+        ready = self._kind.are_pods_ready(resized(obj, admitted_count(workload)))
+        now = self._shared.clock()
+        status = life.pods_ready(workload.status, ready, now, workload.generation)
+        workload = await self._shared.book.write_status(workload, status)
+        try:
+            await self._slices.resize(obj, workload)
+        except CompositionError as error:
+            self._record(obj, "ErrWorkloadCompose", str(error), warning=True)
+
     def _runs_as_admitted(self, obj: Object, workload: Known) -> bool:
         try:
             wanted = as_started(workload.spec.pod_sets, self._additions(workload))
+            if _is_slice(workload):
+                obj = resized(obj, wanted[0].count)
             return same_pod_sets(pod_sets_of(self._kind, obj), wanted)
         except (CompositionError, StartError):
             return False
@@ -378,6 +405,10 @@ class QueuedJobs:
 
     def _record(self, obj: Object, reason: str, note: str, *, warning: bool = False) -> None:
         self._shared.record(self.resource, obj, "Warning" if warning else "Normal", reason, note)
+
+
+def _is_slice(workload: Known) -> bool:
+    return workload.workload.metadata.annotations.get(ELASTIC) == "true"
 
 
 def _as_object(job: Job | None) -> Object | None:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from drayman.api import codec
 from drayman.api.core import Node, Pod
 from drayman.api.kueue_workload import Admission
 from drayman.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
@@ -28,7 +27,7 @@ from drayman.quota.entries import Entry
 from drayman.quota.fitting.clearing import Clearing
 from drayman.quota.fitting.departing import Departing
 from drayman.quota.fitting.fitter import Moved, Unfit
-from drayman.quota.fitting.reservation import record_of
+from drayman.quota.fitting.rearranging import rearranged
 from drayman.quota.fitting.rooms import ROOM, Rooms
 from drayman.workloads.queued import life
 from drayman.workloads.queued.conditions import BY_NODE
@@ -74,11 +73,31 @@ class RoomKeeping:
         self._waits = waits
         self._runs_elsewhere = runs_elsewhere
         self._in_use: _Used | None = None
+        self._overwritten: dict[Key, str] = {}
+        """What is to be written once more, because somebody else has changed it."""
         self._breaks = Breaks()
         self._timer: asyncio.TimerHandle | None = None
         self._lost = asyncio.Event()
+        self._first: list[Callable[[], Awaitable[None]]] = []
         view.listen(self._changed)
         view.listen_to_improvements(self._something_improved)
+
+    def look_first(self, looks: Callable[[], Awaitable[None]]) -> None:
+        """Have somebody look at what is lost before room is looked at."""
+        self._first.append(looks)
+
+    def look_again(self) -> None:
+        """Something may be lost."""
+        self._lost.set()
+
+    def rearrange(self, known: Known, admission: Admission) -> str | Unfit | None:
+        """Find and keep room for a workload whose places have changed. Returns as `admit` does."""
+        if not self._is_needed(admission):
+            return None
+        rooms, flavors = self._used().rooms, self._shared.flavors()
+        state, now = self._view.state, self._shared.clock()
+        found = rearranged(rooms, state, known.workload, admission, flavors, now)
+        return found if isinstance(found, Unfit) else rooms.rearrange(known.workload, found)
 
     def admit(self, known: Known, admission: Admission) -> str | Unfit | None:
         """Find and keep room. Returns what to write down, why there is none, or None where none is needed."""
@@ -103,8 +122,18 @@ class RoomKeeping:
 
     def follow(self, known: Known) -> None:
         """A Workload as it is known to be."""
-        if ROOM in known.workload.metadata.annotations or self._in_use is not None:
-            self._used().rooms.follow(known.workload)
+        text = known.workload.metadata.annotations.get(ROOM)
+        if text is None and self._in_use is None:
+            return
+        rooms = self._used().rooms
+        own = rooms.text_of("/".join(known.key))
+        is_over = life.is_evicted(known.status) or life.is_finished(known.status)
+        if own and own != text and life.holds_quota(known.status) and not is_over:
+            # Somebody else has changed or removed what we wrote.
+            self._overwritten[known.key] = own
+            self._lost.set()
+            return
+        rooms.follow(known.workload)
 
     def forget(self, key: Key) -> None:
         if self._in_use is not None:
@@ -148,7 +177,23 @@ class RoomKeeping:
             await self._lost.wait()
             await asyncio.sleep(_GATHER_S)
             self._lost.clear()
+            await self._write_again()
+            for first in self._first:
+                await first()
             await self._review()
+
+    async def _write_again(self) -> None:
+        overwritten, self._overwritten = self._overwritten, {}
+        for key, text in overwritten.items():
+            known = self._shared.book.find(key)
+            if known is None or known.workload.metadata.annotations.get(ROOM) == text:
+                continue
+            try:
+                await self._note(known, text)
+            except ClusterError as error:
+                _log.warning("Workload %s/%s: %s; looking again", *key, error)
+                self._overwritten.setdefault(key, text)
+                self._lost.set()
 
     async def _review(self) -> None:
         rooms = None if self._in_use is None else self._in_use.rooms
@@ -163,10 +208,9 @@ class RoomKeeping:
                 continue
             try:
                 if isinstance(found, Moved):
-                    rooms.book.replace(found.reservation)
-                    await self._note(known, codec.encode(record_of(found.reservation)).decode())
+                    await self._note(known, rooms.replace(found.reservation))
                 elif isinstance(found, Unfit):
-                    await self._evict(known, found.message)
+                    await self.evict(known, found.message)
             except ClusterError as error:
                 _log.warning("Workload %s: %s; looking again", reservation.key, error)
                 self._lost.set()
@@ -175,7 +219,7 @@ class RoomKeeping:
         patch = merge_patch({"metadata": {"annotations": {ROOM: text}}})
         await self._shared.client.patch(WORKLOADS, known.name, patch, known.key[0])
 
-    async def _evict(self, known: Known, message: str) -> None:
+    async def evict(self, known: Known, message: str) -> None:
         """What was admitted has no room any more: it waits again."""
         if not life.holds_quota(known.status) or life.is_evicted(known.status):
             return

@@ -230,16 +230,6 @@ class Verdicts:
         self._shared.book.record(known, "Warning", "Pending", decision.message)
 
 
-def _notes(made: Made, known: Known) -> dict[str, str]:
-    """What is written down beside the status."""
-    notes = {} if made.room is None else {ROOM: made.room}
-    if isinstance(made.decision, Reserved):
-        claims = text_of(made.decision.claims)
-        if claims or CLAIMS in known.workload.metadata.annotations:
-            notes[CLAIMS] = claims
-    return notes
-
-
 def _is_about(made: Made, known: Known) -> bool:
     """Whether a decision still holds for a Workload. Quota is for what was asked for; a refusal cannot be wrong."""
     version = known.workload.metadata.resource_version
@@ -249,6 +239,16 @@ def _is_about(made: Made, known: Known) -> bool:
 def _key_of(name: str) -> Key:
     namespace, _, rest = name.partition("/")
     return namespace, rest
+
+
+def _notes(made: Made, known: Known) -> dict[str, str]:
+    """What is written down beside the status."""
+    notes = {} if made.room is None else {ROOM: made.room}
+    if isinstance(made.decision, Reserved):
+        claims = text_of(made.decision.claims)
+        if claims or CLAIMS in known.workload.metadata.annotations:
+            notes[CLAIMS] = claims
+    return notes
 
 
 def _say_nothing(_known: Known) -> None:

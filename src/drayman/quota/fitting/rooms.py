@@ -9,8 +9,8 @@ A pod is one of a workload if the workload is its owner's, or its own, or has th
 the pod set that its label names, or in the only one there is. Room is looked for in any case. It is kept only where pods will be known as
 the workload's: those that an owner has other objects make, as a JobSet does, could not get at what is kept for them.
 
-Whoever may change Workloads can keep nodes and devices in this way for pods of workloads that hold quota. Kueue's roles give that right to
-those who administer queues.
+Who writes the annotation should be who admits. Our own server sees to that (`apiserver/security/room_records.py`); elsewhere anybody
+might who may change Workloads. So it is believed only for workloads that hold quota, and only as far as their pods ask for it (`record`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from contextlib import contextmanager
 from typing import Final
 
 from drayman.allocator import Policy
-from drayman.api import codec
 from drayman.api.core import Pod
 from drayman.api.custom_groups import spec_of
 from drayman.api.errors import DecodeError
+from drayman.api.integers import parse_integer
 from drayman.api.kueue import ResourceFlavorSpec, pod_template_of, status_of
 from drayman.api.kueue_workload import Admission, Workload, WorkloadSpec, WorkloadStatus
 from drayman.api.pods import is_finished
@@ -33,17 +33,12 @@ from drayman.quota.fitting.belonging import may_belong, owners_of, pod_set_of
 from drayman.quota.fitting.book import RoomBook
 from drayman.quota.fitting.expecting import PodSetPods, WorkloadPods
 from drayman.quota.fitting.fitter import Fitter, Unfit
-from drayman.quota.fitting.reservation import (
-    ReservedPlace,
-    RoomRecord,
-    RoomReservation,
-    record_of,
-    restored,
-)
+from drayman.quota.fitting.record import Belief, belief_in, read, text_of
+from drayman.quota.fitting.reservation import ReservedPlace, RoomReservation, restored
 from drayman.quota.topology.assignments import placement_of
 from drayman.workloads.queued.life import holds_quota, is_evicted
 from drayman.workloads.queued.life import is_finished as has_finished
-from drayman.workloads.queued.names import WORKLOAD
+from drayman.workloads.queued.names import PODS_THERE, WORKLOAD
 from drayman.workloads.queued.starting import StartError, additions_for, as_started
 
 ROOM: Final = "drayman.dev/room"
@@ -62,6 +57,7 @@ def workload_pods(
     spec = spec_of(WorkloadSpec, workload)
     status = status_of(WorkloadStatus, workload)
     done = {each.name: each.count for each in status.reclaimable_pods}
+    there = parse_integer(workload.metadata.annotations.get(PODS_THERE, "")) or 0
     added = additions_for(
         workload.metadata.name, spec.pod_sets, admission, flavors, status.admission_checks
     )
@@ -73,7 +69,7 @@ def workload_pods(
         sets.append(
             PodSetPods(
                 pod_set.name,
-                max(0, pod_set.count - done.get(pod_set.name, 0)),
+                max(0, pod_set.count - max(there, done.get(pod_set.name, 0))),
                 pod_template_of(pod_set.template),
                 None if topology is None else placement_of(topology),
             )
@@ -91,6 +87,7 @@ class Rooms:
         self._texts: dict[str, str] = {}  # by key of the workload, what was last read
         self._owned: dict[str, frozenset[str]] = {}  # by key of the workload, uids of its owners
         self._by_owner: dict[str, str] = {}  # the other way round
+        self._open: dict[str, Workload] = {}  # whose room cannot be judged yet
         self._leaving: dict[str, None] = {}  # workloads that were told to go, and have not gone
         self._pods: dict[str, dict[str, Pod]] = {}  # that belong together, by uid of an owner
 
@@ -129,7 +126,28 @@ class Rooms:
             found = RoomReservation(found.workload, ())
         self.book.keep(found)
         self._note_owners(workload)
-        text = self._texts[found.key] = codec.encode(record_of(found)).decode()
+        text = text_of(found)
+        if not text:
+            # Too much to be written down: nobody else could keep it.
+            self.book.release(found.key)
+            found = RoomReservation(found.workload, ())
+            self.book.keep(found)
+            text = text_of(found)
+        self._texts[found.key] = text
+        return text
+
+    def replace(self, reservation: RoomReservation) -> str:
+        """A workload has other places. Returns what to write into its annotation."""
+        self.book.replace(reservation)
+        text = self._texts[reservation.key] = text_of(reservation)
+        return text
+
+    def rearrange(self, workload: Workload, found: RoomReservation) -> str:
+        """Keep other room for a workload. Its pods that are bound have theirs. Returns what to write into its annotation."""
+        self._keep_nothing(found.key)
+        text = self.keep(workload, found)
+        for pod in tuple(self._pods_of(found.key)):
+            self.see(pod)
         return text
 
     @contextmanager
@@ -173,17 +191,38 @@ class Rooms:
         if self._texts.get(key) == text:
             self._give_back_reclaimed(key, status)
             return ()
-        self.book.release(key)
-        self._texts[key] = text
+        self._keep_nothing(key)
+        if self._take_over(key, workload, admission, text):
+            self._texts[key] = text
+        found = [(pod, self.see(pod)) for pod in self._pods_of(key)]
+        return tuple((pod, place) for pod, place in found if place is not None)
+
+    def _take_over(self, key: str, workload: Workload, admission: Admission, text: str) -> bool:
+        """Keep what is written down, as far as it is believed. Whether that is settled."""
+        self._open.pop(key, None)
         try:
-            record = codec.decode(RoomRecord, text.encode())
+            record = read(text)
             # Flavors matter to where pods may go, and that is decided.
             wanted = workload_pods(workload, admission, {})
         except (DecodeError, StartError):
-            return ()  # nobody can tell what is to be kept
-        self.book.keep(restored(wanted, record, self._state.mapped_devices))
-        found = [(pod, self.see(pod)) for pod in self._pods_of(key)]
-        return tuple((pod, place) for pod, place in found if place is not None)
+            return True  # nobody can tell what is to be kept
+        state = self._state
+        if not self.fitter.is_imaginable(wanted):
+            return True
+        belief = belief_in(wanted, record, state.find_template, state.find_claim)
+        if belief is Belief.TRUE:
+            self.book.keep(restored(wanted, record, state.mapped_devices))
+        elif belief is Belief.OPEN:
+            self._open[key] = workload
+        return belief is not Belief.OPEN
+
+    def follow_again(self) -> tuple[tuple[Pod, ReservedPlace], ...]:
+        """Claims or templates have come, of which some room may have been waiting to be believed. Returns what `follow` does."""
+        return tuple(found for each in tuple(self._open.values()) for found in self.follow(each))
+
+    def text_of(self, key: str) -> str | None:
+        """What is written down about the room of a workload, as far as is known."""
+        return self._texts.get(key)
 
     def _give_back_reclaimed(self, key: str, status: WorkloadStatus) -> None:
         """Pods that ended and will not be replaced need no room."""
@@ -204,6 +243,7 @@ class Rooms:
     def _keep_nothing(self, key: str) -> None:
         self.book.release(key)
         self._texts.pop(key, None)
+        self._open.pop(key, None)
 
     def see(self, pod: Pod) -> ReservedPlace | None:
         """A pod as the server shows it, with or without a node. Returns its place; None if it has none.
@@ -263,6 +303,8 @@ class Rooms:
 def _are_known(workload: Workload, wanted: WorkloadPods) -> bool:
     """Whether it can be told of pods that they are those of a workload."""
     owners = workload.metadata.owner_references
+    if PODS_THERE in workload.metadata.annotations:
+        return False  # Those that are there already would take what is kept for the others.
     return all(owner.kind in _MAKERS for owner in owners) or all(
         WORKLOAD in each.template.metadata.annotations for each in wanted.pod_sets
     )

@@ -164,19 +164,26 @@ def owner_reference(kind: QueuedKind, obj: Object) -> Object:
 
 
 def workload_for(
-    kind: QueuedKind, obj: Object, importance: Importance, *, copied: Iterable[str] = ()
+    kind: QueuedKind,
+    obj: Object,
+    importance: Importance,
+    *,
+    copied: Iterable[str] = (),
+    name: str = "",
+    annotations: Mapping[str, str] | None = None,
 ) -> Object:
     """The Workload of an object, to be created. `copied` are labels that it takes over. Raises CompositionError."""
     metadata = obj["metadata"]
     labels = {name: value for name, value in labels_of(obj).items() if name in set(copied)}
     return workload_body(
         metadata["namespace"],
-        name_for(kind, obj),
+        name or name_for(kind, obj),
         [owner_reference(kind, obj)],
         pod_sets_of(kind, obj),
         queue=queue_of(obj),
         importance=importance,
         labels={**labels, JOB_UID: metadata["uid"]},
+        annotations=annotations,
         longest=execution_limit(obj),
     )
 

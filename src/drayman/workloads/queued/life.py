@@ -120,6 +120,11 @@ def reserved(
     return replace(status, admission=admission, resource_requests=())
 
 
+def with_admission(status: WorkloadStatus, admission: Admission) -> WorkloadStatus:
+    """With another amount of what it was given."""
+    return replace(status, admission=admission)
+
+
 def with_checks(status: WorkloadStatus, required: Sequence[str], now: float) -> WorkloadStatus:
     """With a state for each check that it needs, and none for others."""
     known = {each.name: each for each in status.admission_checks}
