@@ -245,10 +245,11 @@ class QuotaState:
 
     def devices_changed(self, key: str) -> None:
         """What devices cost a workload in flavors may be otherwise from now on."""
+        self._rules.prices.forget()
         entry = self.entries.get(key)
         if entry is None or isinstance(entry.facts.demands, Unpriced):
             return
-        entry.prices, entry.positions = {}, {}
+        entry.positions, entry.refusal = {}, None
         if any(demand.priced is not None for demand in entry.facts.demands):
             self.books.wake(entry.waits_in)
 
@@ -332,7 +333,6 @@ class QuotaState:
             self.books.is_ready(queue.name)
 
     def _dequeue(self, entry: Entry) -> None:
-        entry.prices = {}
         queue = self.books.queues.get(entry.waits_in)
         if queue is not None:
             queue.waiting.discard(entry.key)
