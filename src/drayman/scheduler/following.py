@@ -11,7 +11,7 @@ from drayman.api.jobs import Job
 from drayman.api.kueue_workload import Workload
 from drayman.api.pod_groups import PodGroup
 from drayman.api.pods import named_claims, unmade_entries
-from drayman.api.resource import ResourceClaim
+from drayman.api.resource import ResourceClaim, ResourceClaimTemplate
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
 from drayman.api.struct import ApiStruct
 from drayman.api.volume_binding import volume_claims_of
@@ -85,6 +85,7 @@ class Follower:
             KueueTopology: self._topology,
             Job: self._job,
             ResourceClaim: self._claim,
+            ResourceClaimTemplate: self._template,
         }
         for kind in FOLLOWED:
             if kind.for_drafts and self._turns is None:
@@ -179,8 +180,15 @@ class Follower:
             self._queue.wake_pods(users)
             self._work()
 
+    def _template(self, notice: Notice[ResourceClaimTemplate]) -> None:
+        if notice.type != DELETED:
+            self._admitted.note_claims()
+        self._something(notice)
+
     def _claim(self, notice: Notice[ResourceClaim]) -> None:
         claim = notice.object
+        if notice.old is None and notice.type != DELETED:
+            self._admitted.note_claims()
         self._binder.claim_changed(claim)
         users = self._users.get((claim.metadata.namespace, claim.metadata.name))
         owner = extended_for(claim)

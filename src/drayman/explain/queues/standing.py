@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import islice
 
+from msgspec import Struct
+
 from drayman.api.kueue import status_of
 from drayman.api.kueue_workload import ADMITTED, EVICTED, Workload, WorkloadStatus
 from drayman.api.meta import controller_of
@@ -29,6 +31,8 @@ from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.decisions import Evicted, Refused
 from drayman.quota.demands import PodSetDemand, Unpriced
 from drayman.quota.entries import Entry, Holding
+from drayman.quota.fitting.clearing import Clearing
+from drayman.quota.fitting.departing import Departing
 from drayman.quota.fitting.fitter import Unfit
 from drayman.quota.fitting.rooms import Rooms
 from drayman.quota.flavors.matching import mismatch
@@ -38,8 +42,18 @@ from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.wording import and_list
 
 MOST_HOLDERS = 12
+MOST_CLEARED = 8
+"""For how many of those without room it is said who would have to go."""
 MOST_SEATED = 100
 """For how many that get quota room is looked for: those after them are not about to start."""
+
+
+class NoRoom(Struct, frozen=True):
+    """Why a workload with quota does not start."""
+
+    message: str
+    victims: tuple[str, ...] = ()
+    """Who would be preempted for its room."""
 
 
 class Line:
@@ -118,27 +132,41 @@ class Line:
         return key in self.settled.given and key not in self.without_room
 
     @cached_property
-    def without_room(self) -> Mapping[str, str]:
-        """Those that would get quota and find no room for all their pods, with the reason. Without nodes, quota alone decides."""
+    def without_room(self) -> Mapping[str, NoRoom]:
+        """Those that would get quota and find no room for all their pods. Without nodes, quota alone decides."""
         world, given = self.queues.world, self.settled.given
         if not world.objects.nodes or not given:
             return {}
-        rooms = Rooms(state_of(world.objects, world.features, world.prices))
+        cluster = state_of(world.objects, world.features, world.prices)
+        rooms = Rooms(cluster)
         for pod in world.objects.pods:
             rooms.see(pod)
         for workload in self.queues.workloads.values():
             rooms.follow(workload)
-        found = {}
-        flavors = self.queues.state.books.flavors
+        found: dict[str, NoRoom] = {}
+        state, flavors = self.queues.state, self.queues.state.books.flavors
+        departing = Departing(cluster)
+        departing.begin(world.objects.pods)
+        state.ask_for_room(
+            Clearing(rooms, departing, lambda: flavors, lambda: self.queues.now, state.is_waiting)
+        )
         for key, reserved in islice(given.items(), MOST_SEATED):
             room = rooms.admit(
                 self.queues.workloads[key], reserved.admission, flavors, self.queues.now
             )
             if isinstance(room, Unfit):
-                found[key] = room.message
+                # Only the first ones: they come first when others go, too.
+                go = state.in_the_way(key, reserved.admission) if len(found) < MOST_CLEARED else []
+                found[key] = NoRoom(room.message, tuple(go))
+        state.ask_for_room(None)
         return found
 
     # Judging.
+
+    def runs_elsewhere(self, key: str) -> bool:
+        """Whether the pods of a workload run in another cluster."""
+        workload = self.queues.workloads.get(key)
+        return workload is not None and bool(status_of(WorkloadStatus, workload).cluster_name)
 
     def headline(self, key: str) -> Headline:
         """The state of a workload in one line."""
@@ -186,7 +214,8 @@ class Line:
 
     def _of_waiting(self, entry: Entry, queue: ClusterQueueState) -> Headline:
         if entry.key in self.without_room:
-            return wording.without_room(queue.name, self.without_room[entry.key])
+            lacking = self.without_room[entry.key]
+            return wording.without_room(queue.name, lacking.message, lacking.victims)
         if entry.key in self.settled.given:
             return wording.fits(queue.name)
         refusal = self.settled.refusal_of(entry)
@@ -225,11 +254,17 @@ class Line:
             reason="" if said is None or entry.holding is not None else said.reason,
             message="" if said is None or entry.holding is not None else said.message,
             needs=needs,
-            victims=tuple(each.key for each in self.settled.victims.get(key, ())),
+            victims=self._victims(key),
             charges=self.charges(key),
             holders=tuple(holders[:MOST_HOLDERS]),
             holders_left_out=max(0, len(holders) - MOST_HOLDERS),
         )
+
+    def _victims(self, key: str) -> tuple[str, ...]:
+        """Who has to go for a workload, for quota or for room."""
+        if key in self.settled.given and key in self.without_room:
+            return self.without_room[key].victims
+        return tuple(each.key for each in self.settled.victims.get(key, ()))
 
     def charges(self, key: str) -> tuple[Charge, ...]:
         """What a workload holds, or would be given now."""
@@ -311,6 +346,7 @@ class Line:
             evicted=entry.facts.evicted,
             since=timestamp_at(holding.reserved_at) if holding.reserved_at else None,
             charges=charges_of(holding.usage.quota),
+            admin_devices=entry.admin_devices,
         )
 
     def _holders_of(
@@ -375,6 +411,9 @@ def _of_holder(entry: Entry, holding: Holding, status: WorkloadStatus) -> Headli
         why = f": {evicted.message.rstrip('.')}" if evicted.message else ""
         text = f"The workload has been told to give up its quota ({evicted.reason}){why}."
         return Headline.of(Reason.QUOTA_EVICTED, text)
+    if status.is_true(ADMITTED) and status.cluster_name:
+        text = f"The workload runs in cluster {status.cluster_name}: its pods and their logs are there."
+        return Headline.of(Reason.RUNS, text)
     if status.is_true(ADMITTED):
         flavors = sorted({what.flavor for what in holding.uses})
         of = f", of flavor {and_list(flavors)}" if flavors else ""
