@@ -46,7 +46,7 @@ class QueuedUnit:
     gang: GangKey | None = None
     priority: int | None = None  # what the group says; otherwise the pods say it
     leaf: str | None = None  # the queue in the sense of KAI that it is in
-    request: int = 0  # how many GPUs its next start takes there
+    request: tuple[int, int] | None = None  # a ticket, and how many GPUs its next start takes
     shape: Hashable = None
     hint: Hint | None = None  # which other pods may help it
     attempts: int = 0

@@ -32,6 +32,7 @@ _EPILOG_OF_ONE: Final = """\b
 Examples:
   drayman queue team-a                  a ClusterQueue
   drayman queue user-queue -n team-a    a LocalQueue
+  drayman queue team-a --kai            a Queue of the KAI Scheduler
   drayman queue team-a --all -o yaml
   drayman explain workload/train        all about one workload
 
@@ -75,6 +76,9 @@ def queues(
     RESERVED  what is held by workloads that are not admitted yet
     PENDING   workloads that wait
 
+    Queues of the KAI Scheduler (scheduling.run.ai) follow in a table of their own, in GPUs: quota, limit, the fair share by what all
+    queues want now, what is used, and how many pod groups and pods wait.
+
     Usage is counted from the workloads themselves, as admission counts it, not read from the status of queues.
     """
     world = _world(snapshot, where, config)
@@ -96,6 +100,12 @@ def queues(
     short_help="Show one queue: who holds its quota, who waits and why.", epilog=_EPILOG_OF_ONE
 )
 @click.argument("name")
+@click.option(
+    "--kai",
+    "of_kai",
+    is_flag=True,
+    help="The Queue of scheduling.run.ai. Default: that one, where there is no ClusterQueue of the name.",
+)
 @click.option("--all", "all_of_them", is_flag=True, help="List everybody, however many there are.")
 @format_option
 @config_option
@@ -105,6 +115,7 @@ def queues(
 @no_answer()
 def queue(
     name: str,
+    of_kai: bool,
     all_of_them: bool,
     output_format: str | None,
     config: str | None,
@@ -119,6 +130,9 @@ def queue(
     Workload) or were observed; where none are known, there is no estimate.
     """
     world = _world(snapshot, where, config, namespace)
+    if of_kai or (namespace is None and _is_of_kai(world, name)):
+        _show_share(world, name, output_format, all_of_them=all_of_them)
+        return
     from drayman.questions.queues.one import one_queue
 
     with unobtrusively():
@@ -131,6 +145,30 @@ def queue(
     from drayman.cli.queues.drawing import draw_queue
 
     draw_queue(answer, world.now, console(), all_of_them=all_of_them)
+
+
+def _is_of_kai(world: World, name: str) -> bool:
+    """Whether only a Queue of KAI has the name."""
+    objects = world.objects
+    named = {each.metadata.name for each in objects.kai_queues}
+    return name in named and all(each.metadata.name != name for each in objects.cluster_queues)
+
+
+def _show_share(world: World, name: str, output_format: str | None, *, all_of_them: bool) -> None:
+    from drayman.questions.queues.shares import one_share
+
+    with unobtrusively():
+        answer = one_share(world, name)
+    if output_format:
+        from drayman.api import codec
+
+        print_data(codec.to_dict(answer), output_format)
+        return
+    from drayman.cli.queues.drawing import MOST_SHOWN
+    from drayman.cli.queues.shares import draw_share
+
+    most = len(answer.pending) + len(answer.holders) if all_of_them else MOST_SHOWN
+    draw_share(answer, console(), most=most)
 
 
 def _world(

@@ -15,6 +15,7 @@ from drayman.cli.explain.layout import INDENT, Trimmed, age, plain, prose, secti
 from drayman.cli.explain.queue import charges
 from drayman.cli.queues.bars import coloured, legend
 from drayman.cli.queues.rows import queue_table, quota_table
+from drayman.cli.queues.shares import draw_shares
 from drayman.cli.top.table import Cell, Column, Table
 from drayman.explain.queue_answer import HoldingWorkload
 from drayman.questions.queues.answer import PendingRow, QueueAnswer, QueueRow, QueuesAnswer
@@ -29,7 +30,9 @@ _NONE: Final = "-"
 
 def draw_queues(answer: QueuesAnswer, out: Console, *, wide: bool) -> None:
     """The table of all queues: with bars on a terminal, whole lines elsewhere."""
-    if not answer.queues:
+    if not answer.queues and answer.shares:
+        pass  # only queues of KAI
+    elif not answer.queues:
         out.print(Trimmed(prose("There are no ClusterQueues.")), end="")
     else:
         ascii_only = out.options.ascii_only
@@ -40,6 +43,10 @@ def draw_queues(answer: QueuesAnswer, out: Console, *, wide: bool) -> None:
             out.print(legend(drawn, ascii_only=ascii_only))
         else:
             out.file.write(f"{table.plain()}\n")
+    if answer.shares:
+        if answer.queues:
+            out.print()
+        draw_shares(answer.shares, out)
     out.print(Trimmed(Group(*_after_queues(answer))), end="")
 
 

@@ -158,6 +158,10 @@ class QueueBook:
             self._kept_tree = QueueTree(valid)
         return self._kept_tree
 
+    def astray(self) -> list[str]:
+        """The queues that are not in the tree: what is wrong with them is their flaw."""
+        return [name for name in self._objects if name not in self.tree]
+
     def flaw(self, name: str) -> str | None:
         """Why no work can be in a queue of this name; None if it can."""
         known = self._objects.get(name)

@@ -100,12 +100,16 @@ class Reaching:
         if stake is None or not book.tree.is_leaf(stake.queue):
             return [], None
         accounts = LiveAccounts(self._state)
-        accounts.look_at_all()
         group = accounts.look_at(unit)
         starts = accounts.starts(group)
         if not starts:
             return [], None
         shares = self._shares.of_queues()
+        # Mostly nothing may be reclaimed, and then others than those of its own queue need no look.
+        if Entitlement(accounts, shares, {}, now).can_reclaim(group):
+            accounts.look_at_all()
+        for each in book.units_in(stake.queue):
+            accounts.look_at(each)
         asking = _Asking(accounts, self._shares.order(accounts), group, starts[0], now)
         entitlement = Entitlement(accounts, shares, asking.started(book), now)
         found = list(asking.reaches(entitlement, stake.queue))
