@@ -257,6 +257,16 @@ class QuotaState:
             self.books.release(entry)
             self._dequeue(entry)
             self.books.take(entry, holding)
+            past = self.past_use
+            if past is not None and not past.is_sampled(entry.facts.queue, holding.reserved_at):
+                # It got quota after the last sample, from whoever decided before this engine was there.
+                self._counts_as_used(past, entry, holding)
+
+    def _counts_as_used(self, past: PastUse, entry: Entry, holding: Holding) -> None:
+        """Until the next sample, quota that was given counts as if it had been used for a while."""
+        queue = self.books.queues.get(holding.cluster_queue)
+        if queue is not None and queue.shares_by_past_use:
+            past.admitted(entry.facts.queue, entry.key, by_resource(holding))
 
     def _requeue(self, entry: Entry, now: float) -> None:
         self._dequeue(entry)
@@ -314,9 +324,8 @@ class QuotaState:
                 entry.assumed = True
                 holding = holding_of(decision.admission, now, entry.facts.demands)
                 self.books.take(entry, holding)
-                queue = self.books.queues[holding.cluster_queue]
-                if self.past_use is not None and queue.shares_by_past_use:
-                    self.past_use.admitted(entry.facts.queue, entry.key, by_resource(holding))
+                if self.past_use is not None:
+                    self._counts_as_used(self.past_use, entry, holding)
         return (*refused, *decisions)
 
     def _waits_for_pods(self) -> bool:

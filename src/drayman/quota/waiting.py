@@ -10,7 +10,7 @@ some time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Container, Hashable, Iterator
 from enum import Enum
 from heapq import heappop, heappush
 
@@ -193,9 +193,23 @@ class Waiting:
         """When the next of those that wait for a time is due."""
         return min((each.facts.requeue_at for each in self._later.values()), default=None)
 
-    def in_order(self) -> list[Entry]:
-        """All that wait, in the order of the queue."""
-        return sorted(self._entries.values(), key=lambda each: each.facts.order)
+    def in_order(self, first: Container[str] = ()) -> list[Entry]:
+        """All that wait, in the order in which they would be tried as things are. `first` are those that wait for their victims."""
+        preemptors: Container[str] = () if self.strict else first
+        if self._past_use is None:
+            return sorted(
+                self._entries.values(),
+                key=lambda each: (each.key not in preemptors, each.facts.order),
+            )
+        shares = {queue: self._past_use(queue) for queue in {e.facts.queue for e in self}}
+        return sorted(
+            self._entries.values(),
+            key=lambda each: (
+                shares[each.facts.queue],
+                each.key not in preemptors,
+                each.facts.order,
+            ),
+        )
 
     # Groups.
 

@@ -232,6 +232,9 @@ class Admitting:
             if not fresh:
                 break
             roomy, rooms = await self._with_room(fresh)
+            if any(not isinstance(each, Refused) for each in fresh):
+                # Those that were refused may be tried again, each before others that were not tried at all.
+                refused.clear()
             outcome = await self.verdicts.carry_out(roomy, rooms)
             if outcome is not Outcome.WRITTEN:
                 pause = _PAUSE_S if outcome is Outcome.REFUSED else _SOON_S

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from itertools import islice
 
 from drayman.api.kueue import status_of
 from drayman.api.kueue_workload import ADMITTED, EVICTED, Workload, WorkloadStatus
@@ -23,14 +22,12 @@ from drayman.explain.queues.engine import Queues, queues_of
 from drayman.explain.queues.inactive import why_inactive
 from drayman.explain.queues.settling import Settled, settle, take_back
 from drayman.placement.fit.requests import PODS
-from drayman.placement.world import World, state_of
+from drayman.placement.world import World
 from drayman.quota.amounts import FlavorResource, amount_of, quantity_of
 from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.decisions import Evicted, Refused
 from drayman.quota.demands import PodSetDemand, Unpriced
 from drayman.quota.entries import Entry, Holding
-from drayman.quota.fitting.fitter import Unfit
-from drayman.quota.fitting.rooms import Rooms
 from drayman.quota.flavors.matching import mismatch
 from drayman.quota.reasons import SUSPENDED
 from drayman.quota.tree.nodes import FlavorAmounts
@@ -38,8 +35,6 @@ from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.wording import and_list
 
 MOST_HOLDERS = 12
-MOST_SEATED = 100
-"""For how many that get quota room is looked for: those after them are not about to start."""
 
 
 class Line:
@@ -50,7 +45,7 @@ class Line:
         self.queues: Queues = queues_of(world)
         for workload in extra:
             self.queues.add(workload)
-        self.settled: Settled = settle(self.queues)
+        self.settled: Settled = settle(self.queues, seated=True)
         self._left = self._available()
         take_back(self.queues, self.settled)
         self._ordered: dict[str, list[str]] = {}
@@ -105,10 +100,7 @@ class Line:
         """The keys of all that wait in a cluster queue, in its order: who waits for its victims comes first."""
         found = self._ordered.get(queue.name)
         if found is None:
-            victims = self.settled.victims
-            found = [each.key for each in queue.waiting.in_order()]
-            if not queue.waiting.strict:
-                found.sort(key=lambda key: key not in victims)
+            found = [each.key for each in queue.waiting.in_order(self.settled.victims)]
             self._ordered[queue.name] = found
             self._positions.update((key, number) for number, key in enumerate(found, start=1))
         return found
@@ -117,26 +109,10 @@ class Line:
         """Whether a workload that waits gets quota, and there is room for its pods."""
         return key in self.settled.given and key not in self.without_room
 
-    @cached_property
+    @property
     def without_room(self) -> Mapping[str, str]:
         """Those that would get quota and find no room for all their pods, with the reason. Without nodes, quota alone decides."""
-        world, given = self.queues.world, self.settled.given
-        if not world.objects.nodes or not given:
-            return {}
-        rooms = Rooms(state_of(world.objects, world.features, world.prices))
-        for pod in world.objects.pods:
-            rooms.see(pod)
-        for workload in self.queues.workloads.values():
-            rooms.follow(workload)
-        found = {}
-        flavors = self.queues.state.books.flavors
-        for key, reserved in islice(given.items(), MOST_SEATED):
-            room = rooms.admit(
-                self.queues.workloads[key], reserved.admission, flavors, self.queues.now
-            )
-            if isinstance(room, Unfit):
-                found[key] = room.message
-        return found
+        return self.settled.unfit
 
     # Judging.
 

@@ -28,6 +28,7 @@ from drayman.api.kueue_workload import Admission, Workload, WorkloadSpec, Worklo
 from drayman.api.pods import is_finished
 from drayman.placement.gangs.dialects.kueue import NAME, POD_SET, ROLE
 from drayman.placement.state import ClusterState
+from drayman.placement.trial import Trial
 from drayman.quota.fitting.book import RoomBook
 from drayman.quota.fitting.expecting import PodSetPods, WorkloadPods
 from drayman.quota.fitting.fitter import Fitter, Unfit
@@ -133,14 +134,18 @@ class Rooms:
         except (DecodeError, StartError):
             return False
         with self._state.trial() as trial:
-            for key in leaving:
-                reservation = self.book.get(key)
-                if reservation is not None:
-                    self.book.set_aside(reservation)
-                for pod in self._pods_of(key):
-                    if trial.counts(pod.metadata.uid):
-                        trial.evict(pod.metadata.uid, self._state.claims_used_by(pod))
+            self.leave(trial, leaving)
             return not isinstance(self.fitter.fit(wanted, now), Unfit)
+
+    def leave(self, trial: Trial, keys: Iterable[str]) -> None:
+        """In a trial: workloads have given up their room, and their pods are gone."""
+        for key in keys:
+            reservation = self.book.get(key)
+            if reservation is not None:
+                self.book.set_aside(reservation)
+            for pod in self._pods_of(key):
+                if trial.counts(pod.metadata.uid):
+                    trial.evict(pod.metadata.uid, self._state.claims_used_by(pod))
 
     def follow(self, workload: Workload) -> tuple[tuple[Pod, ReservedPlace], ...]:
         """A Workload as the server shows it. Returns pods seen before that now have a place."""
