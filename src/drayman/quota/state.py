@@ -358,6 +358,18 @@ class QuotaState:
         entry = self.entries[key]
         return standing_of(entry, self._local.find(entry.facts.queue), self.books.queues)
 
+    def local_queues(self) -> Iterator[str]:
+        """The keys of all local queues."""
+        return self._local.keys()
+
+    def is_active(self, local_queue: str) -> bool:
+        """Whether workloads of a local queue may get quota."""
+        local = self._local.find(local_queue)
+        queue = None if local is None else self.books.queues.get(local.cluster_queue)
+        return (
+            local is not None and not local.is_stopped and queue is not None and not queue.inactive
+        )
+
     def waiting_in(self, local_queue: str) -> Iterator[str]:
         """The workloads of a local queue, by key."""
         return self._local.members(local_queue)

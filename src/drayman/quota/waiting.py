@@ -193,6 +193,11 @@ class Waiting:
         """When the next of those that wait for a time is due."""
         return min((each.facts.requeue_at for each in self._later.values()), default=None)
 
+    def is_aside(self, entry: Entry) -> bool:
+        """Whether a workload that waits was tried in vain, or must not be tried yet."""
+        kept = (self._alone, self._strangers, self._later)
+        return any(entry.key in each for each in kept) or self._shape(entry) in self._pooled
+
     def in_order(self, first: Container[str] = ()) -> list[Entry]:
         """All that wait, in the order in which they would be tried as things are. `first` are those that wait for their victims."""
         preemptors: Container[str] = () if self.strict else first

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -224,6 +225,7 @@ class Admitting:
         await self._take_changes()
         refused: set[Decision] = set()
         while True:
+            began = time.monotonic()
             decisions = self.state.cycle(self._shared.clock())
             fresh = [
                 each for each in decisions if not isinstance(each, Refused) or each not in refused
@@ -236,6 +238,8 @@ class Admitting:
                 # Those that were refused may be tried again, each before others that were not tried at all.
                 refused.clear()
             outcome = await self.verdicts.carry_out(roomy, rooms)
+            success = any(isinstance(each, Reserved) for each in roomy)
+            self._shared.tally.cycle_took(time.monotonic() - began, success=success)
             if outcome is not Outcome.WRITTEN:
                 pause = _PAUSE_S if outcome is Outcome.REFUSED else _SOON_S
                 asyncio.get_running_loop().call_later(pause, self._event.set)
