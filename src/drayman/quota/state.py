@@ -362,6 +362,11 @@ class QuotaState:
         """The keys of all local queues."""
         return self._local.keys()
 
+    def leads_to(self, local_queue: str) -> str | None:
+        """The cluster queue of a local queue; None if there is no such local queue."""
+        local = self._local.find(local_queue)
+        return None if local is None else local.cluster_queue
+
     def is_active(self, local_queue: str) -> bool:
         """Whether workloads of a local queue may get quota."""
         local = self._local.find(local_queue)

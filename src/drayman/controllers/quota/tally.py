@@ -95,6 +95,9 @@ class QueueTally:
     state: Callable[[], QuotaState | None] = lambda: None
     """The engine that decides now."""
 
+    def state_now(self) -> QuotaState | None:
+        return self.state()
+
     def cycle_took(self, seconds: float, *, success: bool) -> None:
         labels = ("success" if success else "inadmissible",)
         self.attempt_times.setdefault(labels, Histogram(ATTEMPTS)).add(seconds)
