@@ -29,6 +29,7 @@ class ClusterQueueState:
         "groups",
         "holders",
         "inactive",
+        "leaving",
         "name",
         "node",
         "serves",
@@ -43,6 +44,8 @@ class ClusterQueueState:
         self.holders: dict[str, Entry] = {}
         self.inactive: str = ""
         """Why it is not active, as its condition says it; empty if it is."""
+        self.leaving = False
+        """Whether it is being deleted, and stays only for those that hold its quota."""
         self.set_spec(spec)
 
     def set_spec(self, spec: ClusterQueueSpec) -> None:

@@ -92,7 +92,8 @@ class QuotaState:
     def set_cluster_queue(self, value: ClusterQueue, now: float) -> None:
         name = value.metadata.name
         is_new = name not in self.books.queues
-        queue = self.books.set_queue(name, spec_of(ClusterQueueSpec, value))
+        leaving = value.metadata.deletion_timestamp is not None
+        queue = self.books.set_queue(name, spec_of(ClusterQueueSpec, value), leaving=leaving)
         if self.past_use is not None:
             share = self.past_use.share if queue.shares_by_past_use else None
             queue.waiting.order_by_past_use(share, now)

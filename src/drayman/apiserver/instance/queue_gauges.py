@@ -46,6 +46,8 @@ def _cluster_queue(queue: ClusterQueueState) -> Iterator[Gauge]:
     yield "kueue_reserving_active_workloads", "Workloads that hold quota.", name, len(holders)
     yield "kueue_admitted_active_workloads", "Workloads that are admitted.", name, admitted
     now = "pending" if queue.inactive else "active"
+    if queue.leaving:
+        now = "terminating"
     for status in _STATUSES:
         labels = {**name, "status": status}
         yield "kueue_cluster_queue_status", "Whether a queue is active.", labels, status == now

@@ -88,6 +88,8 @@ class Admitting:
         shared.tally.state = lambda: self.state
         self.verdicts = Verdicts(shared, self)
         self._is_new = True
+        self.knows_all = False
+        """Whether the engine has been told of everything that there is."""
         self._has_topologies = False
         for type_, resource in _FOLLOWED.items():
             informer = shared.informers.informer(resource)
@@ -223,6 +225,7 @@ class Admitting:
         if self._is_new:
             await self._begin()
         await self._take_changes()
+        self.knows_all = True
         refused: set[Decision] = set()
         while True:
             began = time.monotonic()
@@ -292,7 +295,7 @@ class Admitting:
     async def _begin(self) -> None:
         """Tell a new engine of everything."""
         self.state = self._new_state()
-        self._is_new = False
+        self._is_new = self.knows_all = False
         self._unfit.clear()
         self._has_topologies = len(self._caches[KueueTopology]) > 0
         if self._has_topologies:
@@ -366,6 +369,8 @@ class Admitting:
 def _is_otherwise(old: Any, new: Any) -> bool:
     """Whether more has changed than a status, most of which are our own."""
     parts = ("spec", "value")
+    if old.metadata.deletion_timestamp != new.metadata.deletion_timestamp:
+        return True
     return old.metadata.labels != new.metadata.labels or any(
         getattr(old, part, None) != getattr(new, part, None) for part in parts
     )
