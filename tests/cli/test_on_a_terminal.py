@@ -288,6 +288,8 @@ CASES: Final = {
         "untainted",
         before=("device taint example-3/gpu-1 example.com/b:NoSchedule",),
     ),
+    "driver new": Case("driver new sensor.example.com --to {width}", "^wrote .*sensor_driver.py"),
+    "driver run": Case("driver run nonsense --node n", "^error: there is no driver 'nonsense'", 1),
     "device remove": Case("device remove example-3/{gpu}", "removed"),
     "scheduler": Case(
         "scheduler --kubeconfig .local/state/drayman/kubeconfig",

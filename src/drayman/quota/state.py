@@ -20,23 +20,26 @@ from drayman.api.kueue import (
     ResourceFlavor,
     ResourceFlavorSpec,
 )
-from drayman.api.kueue_workload import Workload
+from drayman.api.kueue_workload import Admission, Workload
 from drayman.api.limit_ranges import LimitRange
 from drayman.api.pods import is_finished
 from drayman.placement.fit.readiness import is_ready
 from drayman.quota.admissions import by_resource, holding_of
 from drayman.quota.amounts import Amounts, plus
 from drayman.quota.books import Books
+from drayman.quota.claim_charges import ClaimCharges
 from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.cycle import Cycle
 from drayman.quota.decisions import Decision, Evicted, Refused, Reserved
-from drayman.quota.demands import Pricing, Unpriced
+from drayman.quota.demands import NotPlaced, Pricing, Unpriced
 from drayman.quota.entries import Entry, Holding
 from drayman.quota.flavors.assigning import Rules
 from drayman.quota.flavors.placing import Placing
+from drayman.quota.flavors.prices import FlavorPrices
 from drayman.quota.local_queues import LocalQueues
 from drayman.quota.past_use import PastUse
-from drayman.quota.preemption.searching import Preemptor
+from drayman.quota.preemption.for_room import ForRoom
+from drayman.quota.preemption.searching import Preemptor, RoomMaker
 from drayman.quota.reading import read
 from drayman.quota.reasons import (
     MISCONFIGURED,
@@ -54,18 +57,23 @@ class QuotaState:
         self.settings = settings
         self.books = Books()
         self.entries: dict[str, Entry] = {}
+        self._successors: dict[str, str] = {}
+        """By the key of a workload, the one that takes its place when it gets quota."""
         self._pricing = pricing
         self._nodes: dict[str, object] = {}
         """What was last seen of each node, as far as places depend on it."""
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self._limit_ranges: dict[str, dict[str, LimitRange]] = {}
         self._preemptor = Preemptor(self.books.queues, self.books.ledger, settings.fair_sharing)
+        self._for_room = ForRoom(self._preemptor)
         sharing = settings.admission_fair_sharing
         self.past_use = None if sharing is None else PastUse(sharing)
         self._local = LocalQueues(self.past_use)
         if self.past_use is not None:
             self._preemptor.past_use = self.past_use.share
+        self.claims = ClaimCharges(self.books, self.entries)
         self._revision = 0
+        self._cycles = 0
         self._placing = Placing(self.books.ledger.topologies, self.books.flavors)
         self._rules = Rules(
             self.books.flavors,
@@ -73,6 +81,8 @@ class QuotaState:
             self._placing,
             ignores_undeclared=settings.resources.quota_check_strategy == IGNORE_UNDECLARED,
             shares_fairly=settings.fair_sharing is not None,
+            claims=self.claims.users,
+            prices=FlavorPrices(pricing),
         )
 
     # Queues and what they are made of. A spec that makes no sense raises DecodeError or SelectorError and changes nothing.
@@ -134,7 +144,7 @@ class QuotaState:
         return used
 
     def _after_local_queue(self, key: str, now: float) -> None:
-        for each in self._local.members(key):
+        for each in sorted(self._local.members(key)):
             if self.entries[each].holding is None:
                 self._requeue(self.entries[each], now)
 
@@ -207,6 +217,7 @@ class QuotaState:
                 self.books.wake(entry.waits_in)
             self.remove_workload(facts.key)
             return
+        self.claims.note(None if entry is None else entry.facts, facts)
         if entry is None:
             entry = self.entries[facts.key] = Entry(facts)
             changed = True
@@ -222,11 +233,25 @@ class QuotaState:
             entry.update(facts)
         self._local.join(facts.queue, facts.key)
         entry.source = workload
+        if facts.replaces:
+            self._successors[facts.replaces] = facts.key
+        if self._is_superseded(facts.key):
+            self._retire(entry)
+            return
         if reading.holding is None and entry.assumed:
             return
         entry.assumed = False
         if changed or reading.holding != entry.holding:
             self._follow(entry, reading.holding, now)
+
+    def devices_changed(self, key: str) -> None:
+        """What devices cost a workload in flavors may be otherwise from now on."""
+        entry = self.entries.get(key)
+        if entry is None or isinstance(entry.facts.demands, Unpriced):
+            return
+        entry.prices, entry.positions = {}, {}
+        if any(demand.priced is not None for demand in entry.facts.demands):
+            self.books.wake(entry.waits_in)
 
     def remove_workload(self, key: str) -> None:
         entry = self.entries.pop(key, None)
@@ -234,30 +259,44 @@ class QuotaState:
             return
         self._preemptor.quarrels.forget()
         self._local.leave(entry.facts.queue, key)
-        self.books.release(entry)
+        self.claims.note(entry.facts, None)
+        self.claims.release(entry)
         self._dequeue(entry)
+        if entry.facts.replaces:
+            if self._successors.get(entry.facts.replaces) == key:
+                del self._successors[entry.facts.replaces]
+            self._reinstate(entry.facts.replaces, 0.0)
 
     def forget(self, key: str, now: float) -> None:
-        """Take back what a cycle gave a workload, because it could not be written."""
+        """Take back what a cycle decided about a workload, because it could not be written."""
         entry = self.entries.get(key)
-        if entry is not None and entry.assumed:
+        if entry is None:
+            return
+        # Who was to give way has not been told, and may be driven out again.
+        self._preemptor.quarrels.forget()
+        if entry.assumed:
             if self.past_use is not None:
                 self.past_use.not_admitted(entry.facts.queue, key)
             self._follow(entry, None, now)
+        elif entry.holding is not None:
+            self.books.wake(entry.holding.cluster_queue)
 
     def _follow(self, entry: Entry, holding: Holding | None, now: float) -> None:
         """Make what a workload holds, and where it waits, agree with its object."""
         had = entry.holding
         entry.assumed = False
         if holding is None:
-            self.books.release(entry)
+            self.claims.release(entry)
+            if entry.facts.replaces:
+                self._reinstate(entry.facts.replaces, now)
             self._requeue(entry, now)
         elif had is not None and had.is_same(holding):
-            entry.holding = holding
+            self.claims.follow(entry, holding)
         else:
-            self.books.release(entry)
+            self.claims.release(entry)
             self._dequeue(entry)
-            self.books.take(entry, holding)
+            self.claims.take(entry, holding)
+            self._supersede(entry)
             past = self.past_use
             if past is not None and not past.is_sampled(entry.facts.queue, holding.reserved_at):
                 # It got quota after the last sample, from whoever decided before this engine was there.
@@ -268,6 +307,29 @@ class QuotaState:
         queue = self.books.queues.get(holding.cluster_queue)
         if queue is not None and queue.shares_by_past_use:
             past.admitted(entry.facts.queue, entry.key, by_resource(holding))
+
+    # A slice of a job that takes the place of a smaller one.
+
+    def _is_superseded(self, key: str) -> bool:
+        """Whether another workload has taken the place of this one, and holds what it held."""
+        successor = self.entries.get(self._successors.get(key, ""))
+        return successor is not None and successor.holding is not None
+
+    def _supersede(self, entry: Entry) -> None:
+        """A workload has quota: that of the one whose place it takes is part of it."""
+        old = self.entries.get(entry.facts.replaces) if entry.facts.replaces else None
+        if old is not None:
+            self._retire(old)
+
+    def _retire(self, entry: Entry) -> None:
+        self.claims.release(entry)
+        self._dequeue(entry)
+
+    def _reinstate(self, key: str, now: float) -> None:
+        """What took the place of a workload has no quota after all."""
+        old = self.entries.get(key)
+        if old is not None and old.holding is None and old.source is not None:
+            self.set_workload(old.source, now)
 
     def _requeue(self, entry: Entry, now: float) -> None:
         self._dequeue(entry)
@@ -281,6 +343,7 @@ class QuotaState:
             self.books.is_ready(queue.name)
 
     def _dequeue(self, entry: Entry) -> None:
+        entry.prices = {}
         queue = self.books.queues.get(entry.waits_in)
         if queue is not None:
             queue.waiting.discard(entry.key)
@@ -293,6 +356,8 @@ class QuotaState:
         if self._revision != self.books.revision:
             self._revision = self.books.revision
             self._preemptor.quarrels.forget()
+            self.room_may_be_free()
+        self._cycles += 1
         if self.past_use is not None:
             self.past_use.sample(now, self._used_by)
         refused: list[Decision] = []
@@ -312,22 +377,82 @@ class QuotaState:
             self._placing,
             self.books.queues,
             self.books.ledger,
+            self._cycles,
             one_at_a_time=one_at_a_time,
             is_blocked=one_at_a_time and self._waits_for_pods(),
         )
         decisions = run.run(heads)
-        for decision in decisions:
-            if isinstance(decision, Reserved):
-                entry = self.entries[decision.key]
-                self._dequeue(entry)
-                entry.positions = {}
-                self._preemptor.quarrels.has_quota(entry.key)
-                entry.assumed = True
-                holding = holding_of(decision.admission, now, entry.facts.demands)
-                self.books.take(entry, holding)
-                if self.past_use is not None:
-                    self._counts_as_used(self.past_use, entry, holding)
-        return (*refused, *decisions)
+        settled = [
+            self._reserve(decision, now) if isinstance(decision, Reserved) else decision
+            for decision in decisions
+        ]
+        return (*refused, *settled)
+
+    def _reserve(self, decision: Reserved, now: float) -> Reserved:
+        """Count what a cycle gave a workload. Returns the decision as it is to be written."""
+        entry = self.entries[decision.key]
+        self._dequeue(entry)
+        entry.positions, entry.refusal = {}, None
+        self._preemptor.quarrels.has_quota(entry.key)
+        entry.assumed = True
+        settled, holding = self.claims.settled(decision, now, entry.facts)
+        self.claims.take(entry, holding)
+        self._supersede(entry)
+        if self.past_use is not None:
+            self._counts_as_used(self.past_use, entry, holding)
+        return settled
+
+    # Room for pods, where somebody looks for it.
+
+    def ask_for_room(self, room: RoomMaker | None) -> None:
+        """Have somebody be asked whether there is room, before anybody is driven out. None: quota alone decides."""
+        self._preemptor.room = room
+
+    def room_may_be_free(self) -> None:
+        """There may be room now for those that were refused for want of it."""
+        self._for_room.begin_again()
+        self.books.wake_roomless()
+
+    def without_room(self, key: str, lacking: str, now: float) -> list[Decision]:
+        """A workload that a cycle gave quota to finds no room, which `lacking` describes. It gives the quota back, and waits for room."""
+        entry = self.entries[key]
+        holding = entry.holding
+        if holding is None or not entry.assumed:
+            return []
+        queue = self.books.queues[holding.cluster_queue]
+        self.forget(key, now)
+        again, decisions = self._for_room.decide(queue, entry, holding, lacking)
+        queue.waiting.refuse(entry, again)
+        return decisions
+
+    def replaced(self, key: str, lost: frozenset[str]) -> Admission | NotPlaced | None:
+        """The admission of a workload with other places for its pods on lost hosts. None if it holds nothing. Changes nothing.
+
+        Raises DecodeError where its assignment cannot be read.
+        """
+        entry = self.entries.get(key)
+        holding = None if entry is None else entry.holding
+        if entry is None or holding is None or isinstance(entry.facts.demands, Unpriced):
+            return None
+        with self.books.ledger.trial():
+            return self._placing.replaced(entry.facts.demands, holding.admission, lost)
+
+    def in_the_way(self, key: str, admission: Admission) -> list[str]:
+        """Whom a workload that waits would have to drive out for room, by key, if it got quota; nobody if it may not. Changes nothing."""
+        entry = self.entries[key]
+        holding = holding_of(admission, 0.0, entry.facts.demands)
+        queue = self.books.queues[holding.cluster_queue]
+        if queue.node is None or entry.facts.gates_closed:
+            return []
+        return [each.entry.key for each in self._for_room.victims(queue, entry, holding).targets]
+
+    def is_waiting(self, key: str) -> bool:
+        """Whether a workload may get quota in a cycle to come, or got it in one that is not over."""
+        entry = self.entries.get(key)
+        if entry is None:
+            return False
+        queue = self.books.queues.get(entry.waits_in)
+        return entry.assumed or (queue is not None and not queue.inactive)
 
     def _waits_for_pods(self) -> bool:
         """Whether somebody has quota whose pods are not ready yet."""
@@ -377,5 +502,5 @@ class QuotaState:
         )
 
     def waiting_in(self, local_queue: str) -> Iterator[str]:
-        """The workloads of a local queue, by key."""
+        """The workloads of a local queue, by key, in no particular order."""
         return self._local.members(local_queue)

@@ -4,8 +4,8 @@ Who was tried and found no quota goes into a pool until something changes that c
 its head stays and blocks those behind it. Workloads of equal shape get equal answers, so they wait as one group: all of a group go into
 the pool when one of them is refused, and come back together. That is what keeps a wake-up cheap: it moves groups, not workloads.
 
-Apart from these, some wait for themselves: those of a namespace that the queue does not serve, and those that must not be tried before
-some time.
+Apart from these, some wait for themselves: those of a namespace that the queue does not serve, those that there is no room for, and those
+that must not be tried before some time.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ class Again(Enum):
     AT_ONCE = "at once"
     """It could have been otherwise: somebody else was first, or victims are on their way out."""
     VICTIMS = "victims"
-    """As soon as its victims are gone, before all others of the queue."""
+    """As soon as its victims are gone, before all others of the queue: then and whenever it is tried again, until it has quota."""
     NO_QUOTA = "no quota"
     """Nothing of its shape gets quota now."""
     ALONE = "alone"
     """It is refused for a reason of its own."""
+    ROOM = "room"
+    """There is no room for its pods, whatever quota there is. It does not block a strict queue: others may need less."""
     NAMESPACE = "namespace"
     """The queue does not serve its namespace, so it does not block a strict queue either."""
 
@@ -56,6 +58,7 @@ class Waiting:
         """The first of each group that is ready. Outdated ones are skipped."""
         self._alone: dict[str, Entry] = {}
         self._strangers: dict[str, Entry] = {}
+        self._roomless: dict[str, Entry] = {}
         self._later: dict[str, Entry] = {}
         self._sticky: str = ""
         self._count = 0
@@ -87,8 +90,12 @@ class Waiting:
 
     @property
     def sticky(self) -> str:
-        """The workload that waits for its victims, if any."""
+        """The workload that comes first since it drove out others, until it has quota or another one drives out somebody."""
         return self._sticky
+
+    def forget_preemptor(self) -> None:
+        """Have nobody come first for what it drove out."""
+        self._sticky = ""
 
     def add(self, entry: Entry, now: float) -> None:
         """Have a workload wait, ready to be tried unless it must not be yet, or others of its shape have been tried in vain."""
@@ -110,7 +117,7 @@ class Waiting:
         """Have a workload wait no longer. Groups notice when it would be its turn."""
         if self._entries.pop(key, None) is None:
             return
-        for kept in (self._alone, self._strangers, self._later):
+        for kept in (self._alone, self._strangers, self._roomless, self._later):
             kept.pop(key, None)
         if self._sticky == key:
             self._sticky = ""
@@ -119,7 +126,7 @@ class Waiting:
         """The workload to be tried next, if there is one. It stays where it is until `refuse` or `discard`."""
         if self._past_use is not None:
             return self._head_by_past_use(self._past_use)
-        if self._sticky:
+        if self._sticky and self._is_ready(self._entries[self._sticky]):
             return self._entries[self._sticky]
         while self._fronts:
             order, _, shape = self._fronts[0]
@@ -154,11 +161,12 @@ class Waiting:
         """Put away a workload that was tried and got nothing."""
         if entry.key not in self._entries:
             return
-        self._sticky = ""
         if again is Again.VICTIMS and not self.strict:
             self._sticky = entry.key
         elif again is Again.NAMESPACE:
             self._put_aside(entry, self._strangers)
+        elif again is Again.ROOM and not entry.positions:
+            self._put_aside(entry, self._roomless)
         elif self.strict or again in (Again.AT_ONCE, Again.VICTIMS) or entry.positions:
             return
         elif again is Again.ALONE:
@@ -174,6 +182,13 @@ class Waiting:
         alone, self._alone = self._alone, {}
         for entry in alone.values():
             self._push(entry)
+
+    def wake_roomless(self) -> bool:
+        """Have those be tried again that there was no room for. Whether there are any."""
+        roomless, self._roomless = self._roomless, {}
+        for entry in roomless.values():
+            self._push(entry)
+        return bool(roomless)
 
     def wake_strangers(self, serves: Callable[[str], bool]) -> None:
         """Have those be tried again whose namespace is served by now."""
@@ -228,6 +243,10 @@ class Waiting:
         if group.heap[0][0] == order:
             self._show(order, shape)
 
+    def _is_ready(self, entry: Entry) -> bool:
+        is_aside = any(entry.key in each for each in (self._alone, self._strangers, self._later))
+        return not is_aside and self._shape(entry) in self._ready
+
     def _show(self, order: Order, shape: Hashable) -> None:
         self._count += 1
         heappush(self._fronts, (order, self._count, shape))
@@ -244,6 +263,7 @@ class Waiting:
                 and self._shape(entry) == shape
                 and key not in self._alone
                 and key not in self._strangers
+                and key not in self._roomless
                 and key not in self._later
             ):
                 return entry

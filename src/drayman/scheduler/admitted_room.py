@@ -7,6 +7,8 @@ better.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from drayman.api.core import Pod
 from drayman.api.kueue_workload import Workload
 from drayman.placement.nominations import Nominations
@@ -24,7 +26,14 @@ class AdmittedRoom:
         self._nominations = nominations
 
     def note_workload(self, workload: Workload) -> None:
-        for pod, place in self._rooms.follow(workload):
+        self._promise_all(self._rooms.follow(workload))
+
+    def note_claims(self) -> None:
+        """A claim or a template has come: room may be believed that was not, because it named them."""
+        self._promise_all(self._rooms.follow_again())
+
+    def _promise_all(self, found: Iterable[tuple[Pod, ReservedPlace]]) -> None:
+        for pod, place in found:
             if not pod.spec.node_name:
                 self._promise(pod, place)
 

@@ -11,7 +11,7 @@ from drayman.api.jobs import Job
 from drayman.api.kueue_workload import Workload
 from drayman.api.pod_groups import PodGroup
 from drayman.api.pods import named_claims, unmade_entries
-from drayman.api.resource import ResourceClaim
+from drayman.api.resource import ResourceClaim, ResourceClaimTemplate
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
 from drayman.api.struct import ApiStruct
 from drayman.api.volume_binding import volume_claims_of
@@ -23,6 +23,7 @@ from drayman.placement.claim_book import ClaimKey
 from drayman.placement.claims import extended_for
 from drayman.placement.followed import FOLLOWED, Followed
 from drayman.placement.gangs.book import GroupObject, Member, key_of_group
+from drayman.placement.gangs.dialects.kai import QUEUE
 from drayman.placement.gangs.membership import STATING_GANGS
 from drayman.placement.min_runtime import MIN_RUNTIME
 from drayman.placement.nominations import Nominations
@@ -84,6 +85,7 @@ class Follower:
             KueueTopology: self._topology,
             Job: self._job,
             ResourceClaim: self._claim,
+            ResourceClaimTemplate: self._template,
         }
         for kind in FOLLOWED:
             if kind.for_drafts and self._turns is None:
@@ -148,7 +150,11 @@ class Follower:
 
     def _job(self, notice: Notice[Job]) -> None:
         old, new = notice.old, notice.object
-        if old is not None and old.metadata.annotations == new.metadata.annotations:
+        if (
+            old is not None
+            and old.metadata.annotations == new.metadata.annotations
+            and old.metadata.labels.get(QUEUE) == new.metadata.labels.get(QUEUE)
+        ):
             return
         self._regroup(self._state.gangs.pods_of_job(new.metadata.uid))
         self._note_min_runtime(old, new)
@@ -174,8 +180,15 @@ class Follower:
             self._queue.wake_pods(users)
             self._work()
 
+    def _template(self, notice: Notice[ResourceClaimTemplate]) -> None:
+        if notice.type != DELETED:
+            self._admitted.note_claims()
+        self._something(notice)
+
     def _claim(self, notice: Notice[ResourceClaim]) -> None:
         claim = notice.object
+        if notice.old is None and notice.type != DELETED:
+            self._admitted.note_claims()
         self._binder.claim_changed(claim)
         users = self._users.get((claim.metadata.namespace, claim.metadata.name))
         owner = extended_for(claim)
@@ -226,7 +239,8 @@ class Follower:
     def _put_in_line(self, pod: Pod) -> None:
         gangs = self._state.gangs
         key = gangs.unit_of(pod)
-        self._queue.add(pod, key, gangs.stated_priority(key))
+        leaf = self._state.queues.leaf_of(pod.metadata.uid)
+        self._queue.add(pod, key, gangs.stated_priority(key), leaf)
         self._work()
 
     def _note_min_runtime(self, old: Pod | Job | None, new: Pod | Job) -> None:

@@ -136,7 +136,7 @@ REFUSED = {
     ),
     "a value of the wrong type": ({"manageJobsWithoutQueueName": 3}, "manageJobsWithoutQueueName"),
     "what nobody here does": (
-        {"objectRetentionPolicies": {"workloads": {"afterDeactivatedByKueue": "1h"}}},
+        {"objectRetentionPolicies": {"workloads": {"afterDeactivatedByKueue": "soon"}}},
         "objectRetentionPolicies.workloads.afterDeactivatedByKueue",
     ),
     "a weight below nothing": (

@@ -96,6 +96,23 @@ def small_node() -> Hall:
     return hall
 
 
+def room_of_another() -> Hall:
+    """A node with two cpu, and a workload of less importance that has one of them."""
+    more = {"preemption": {"withinClusterQueue": "LowerPriority"}}
+    hall = Hall().flavor("f").queue("q", f=4, more=more)
+    hall.workload("low", "q", 1, has="f").workload("w", "q", 2, priority=1)
+    ready = [{"type": "Ready", "status": "True"}]
+    allocatable = {"cpu": "2", "memory": "1Gi", "pods": "10"}
+    status = {"allocatable": allocatable, "conditions": ready}
+    hall.objects["nodes"] = [{"metadata": {"name": "n"}, "status": status}]
+    labels = {"kueue.x-k8s.io/pod-group-name": "low"}
+    metadata = {"name": "low-0", "namespace": "default", "uid": "low-0", "labels": labels}
+    container = {"name": "c", "resources": {"requests": {"cpu": "1"}}}
+    spec = {"nodeName": "n", "containers": [container]}
+    hall.objects["pods"] = [{"metadata": metadata, "spec": spec, "status": {"phase": "Running"}}]
+    return hall
+
+
 def with_condition(type_: str, **more: object) -> Hall:
     hall = one_queue().workload("w", "q", 1, has="f", admitted=False)
     status = hall.objects["queued_workloads"][0]["status"]
@@ -205,6 +222,13 @@ CASES = (
         gpu_flavor,
         Reason.FLAVOR_MISMATCH,
         "Flavor f doesn't match node selector pool=cpu",
+        position=1,
+    ),
+    Case(
+        "there is quota, and another one in its place",
+        room_of_another,
+        Reason.QUOTA_WITHOUT_ROOM,
+        "To make room, workload default/low would be preempted.",
         position=1,
     ),
     Case(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from drayman.placement.decision.placements import Placement
 from drayman.placement.nominations import Nominations
 from drayman.placement.state import ClusterState
 from drayman.quota.fitting.fitter import Unfit
-from drayman.quota.fitting.rooms import ROOM, Rooms
+from drayman.quota.fitting.rooms import ROOM, Rooms, workload_pods
 from quota.fitting.clusters import (
     HOST,
     NAMESPACE,
@@ -230,6 +231,12 @@ def test_text_that_cannot_be_read_keeps_nothing() -> None:
     assert content(state) == before
 
 
+def fits_without(rooms: Rooms, wanted: Workload, admission: Admission, gone: Iterable[str]) -> bool:
+    with rooms.trial_without(gone):
+        pods = workload_pods(wanted, admission, {})
+        return not isinstance(rooms.fitter.fit(pods, 0.0), Unfit)
+
+
 def test_room_that_others_would_leave() -> None:
     """Who could go is found out by supposing it: what they keep, and what their pods use. Nothing changes by that."""
     state = make_cluster(2)
@@ -237,8 +244,8 @@ def test_room_that_others_would_leave() -> None:
     admitted(rooms)
     wanted, admission = make_workload("x", conditions=()), convert(Admission, ADMISSION)
     before = content(state)
-    assert not rooms.fits_without(wanted, admission, {}, (), 0.0)
-    assert rooms.fits_without(wanted, admission, {}, [f"{NAMESPACE}/w"], 0.0)
+    assert not fits_without(rooms, wanted, admission, ())
+    assert fits_without(rooms, wanted, admission, [f"{NAMESPACE}/w"])
     assert content(state) == before
     # Once its pods are bound, it is they that would have to go.
     decider = Decider(state, nominations=Nominations(state))
@@ -259,9 +266,9 @@ def test_room_that_others_would_leave() -> None:
         )
         state.set_pod(bound)
         rooms.see(bound)
-    assert not rooms.fits_without(wanted, admission, {}, (), 0.0)
-    assert rooms.fits_without(wanted, admission, {}, [f"{NAMESPACE}/w"], 0.0)
-    assert not rooms.fits_without(wanted, admission, {}, (), 0.0)
+    assert not fits_without(rooms, wanted, admission, ())
+    assert fits_without(rooms, wanted, admission, [f"{NAMESPACE}/w"])
+    assert not fits_without(rooms, wanted, admission, ())
 
 
 def test_pods_of_a_topology_get_the_places_of_their_domains() -> None:
@@ -284,3 +291,14 @@ def test_pods_of_a_topology_get_the_places_of_their_domains() -> None:
         place = rooms.see(make_pod(uid, nodeSelector={HOST: host}))
         assert place is not None
         assert place.node == host
+
+
+def test_a_larger_slice_needs_room_for_the_difference() -> None:
+    """One of its two pods is there already. Nothing is kept: that pod would take it."""
+    state = make_cluster(1)
+    before = content(state)
+    larger = make_workload(conditions=())
+    larger.metadata.annotations["drayman.dev/pods-there"] = "1"
+    found = Rooms(state).admit(larger, convert(Admission, ADMISSION), {}, 0.0)
+    assert isinstance(found, str)
+    assert content(state) == before

@@ -19,13 +19,18 @@ PLACE = {"node": "node-a", "devices": [{"devices": {"results": [DEVICE]}}]}
 RECORD = json.dumps({"places": [{"podSet": "main", "number": 0, **PLACE}]})
 
 
-async def an_admitted_workload(stage: Stage, group: str) -> None:
-    """One that has the only device of the cluster, and whose pod does not exist yet."""
+async def an_admitted_workload(stage: Stage, group: str, *, asks: bool = True) -> None:
+    """One that has the only device of the cluster, and whose pod does not exist yet, whether that asks for it or not."""
     await stage.device_class()
     await stage.node("node-a", "gpu-0")
     await stage.make_template("one", wants())
-    container = {"name": "main", "image": "example.com/image:1"}
-    template = {"spec": {"containers": [container], "restartPolicy": "Never"}}
+    entry = from_template("one")
+    container: dict[str, Any] = {"name": "main", "image": "example.com/image:1"}
+    spec: dict[str, Any] = {"containers": [container], "restartPolicy": "Never"}
+    if asks:
+        container["resources"] = {"claims": [{"name": entry["name"]}]}
+        spec["resourceClaims"] = [entry]
+    template = {"spec": spec}
     await stage.create(
         WORKLOADS,
         {
@@ -78,6 +83,14 @@ async def test_room_is_kept_until_the_pod_is_there(cluster: Cluster) -> None:
         await start_member(stage, "member", "train")
         await stage.bound("member")
         await stage.keeps_waiting("stranger")
+
+
+async def test_room_that_a_workload_has_no_use_for_is_not_kept(cluster: Cluster) -> None:
+    """Whoever wrote it down: its pods do not ask for a device."""
+    async with cluster() as stage:
+        await an_admitted_workload(stage, "train", asks=False)
+        await stage.start_pod("stranger", from_template("one"))
+        await stage.bound("stranger")
 
 
 async def test_room_is_free_once_the_workload_is_evicted(cluster: Cluster) -> None:

@@ -45,6 +45,9 @@ def _cluster_queue(queue: ClusterQueueState) -> Iterator[Gauge]:
     admitted = sum(each.facts.admitted for each in holders)
     yield "kueue_reserving_active_workloads", "Workloads that hold quota.", name, len(holders)
     yield "kueue_admitted_active_workloads", "Workloads that are admitted.", name, admitted
+    text = "Devices that workloads with quota look at with admin access, at no charge."
+    looked_at = sum(each.admin_devices for each in holders)
+    yield "drayman_queue_admin_access_devices", text, name, looked_at
     now = "pending" if queue.inactive else "active"
     if queue.leaving:
         now = "terminating"

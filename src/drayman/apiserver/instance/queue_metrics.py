@@ -75,6 +75,11 @@ class QueueMetrics(Collector):
         labels = ("preempting_cluster_queue", "reason")
         text = "Workloads that gave up their quota to others."
         yield _counted("kueue_preempted_workloads", text, labels, tally.preempted)
+        labels = ("cluster_queue", "cluster")
+        text = "Workloads that were offered to a worker cluster."
+        yield _counted("kueue_multikueue_workloads_dispatched", text, labels, tally.dispatched)
+        text = "Workloads that a worker cluster has admitted and got."
+        yield _counted("kueue_multikueue_workloads_admitted", text, labels, tally.taken)
         if state is not None:
             yield from _gauges(present(state))
 

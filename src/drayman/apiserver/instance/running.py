@@ -29,11 +29,13 @@ from drayman.apiserver.instance.kubeconfig import kubeconfig
 from drayman.apiserver.instance.queue_metrics import QueueMetrics
 from drayman.apiserver.instance.scheduler_metrics import SchedulerMetrics
 from drayman.apiserver.instance.starting import CHECK, SCHEDULER_CHECK, Start
+from drayman.apiserver.instance.store_metrics import StoreMetrics
 from drayman.apiserver.lifecycle.running import Lifecycle
 from drayman.apiserver.security.aggregation import RoleAggregation
 from drayman.apiserver.security.authority import ServingFiles
 from drayman.apiserver.security.owner_references import OwnerPermissions
 from drayman.apiserver.security.private_files import write_private
+from drayman.apiserver.security.room_records import RoomRecords
 from drayman.apiserver.serving.assembly import make_server
 from drayman.apiserver.serving.http import Listener, RunningServer
 from drayman.apiserver.serving.http import start as listen
@@ -112,14 +114,16 @@ async def _start(options: Options, end: AsyncExitStack, report: Report | None) -
     end.callback(store.close)
     found = _nodes_and_pods(store)
     server = make_server(store)
+    server.metrics.registry.register(StoreMetrics(store))
     end.push_async_callback(end_extensions, server.core)
     access = arrange_access(server, options.folder, options.host, options.audit_log, end)
+    core = server.core
+    core.admission.plugins.append(RoomRecords(core.authorizer))
     if options.enforce_owner_permissions:
-        core = server.core
         core.admission.plugins.append(OwnerPermissions(core.authorizer, core.resources))
     if options.guard_devices:
         store.constrain(ExclusiveDevices(store))
-        server.core.admission.plugins.append(ClaimsInUse())
+        core.admission.plugins.append(ClaimsInUse())
     await _fill(server, store, options)
     http = await _listen(server, options, access.files)
     end.push_async_callback(http.stop)

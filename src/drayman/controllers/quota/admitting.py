@@ -1,7 +1,8 @@
 """Drives the engine of quota: tells it of objects, has it decide, and writes what it decides.
 
 Changes gather and are taken in at once, then cycles follow each other until nothing new comes of them. What a cycle gives away counts from
-then on; if it cannot be written, it is taken back. A Workload that was refused says so in its status, once for each reason.
+then on; if it cannot be written, it is taken back. Decisions of several cycles are written together (`gathering`). A Workload that was
+refused says so in its status, once for each reason.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -16,7 +18,7 @@ from drayman.api.core import Namespace, Node, Pod
 from drayman.api.custom_groups import KueueTopology
 from drayman.api.errors import ApiError
 from drayman.api.kueue import ClusterQueue, Cohort, LocalQueue, ResourceFlavor
-from drayman.api.kueue_workload import Workload
+from drayman.api.kueue_workload import Admission, Workload
 from drayman.api.limit_ranges import LimitRange
 from drayman.api.times import parse_duration
 from drayman.cluster.breaks import Breaks
@@ -25,8 +27,10 @@ from drayman.cluster.resources import Resource, StructCodec, typed
 from drayman.controllers.quota.checks import Checks
 from drayman.controllers.quota.configuration import QueueConfiguration
 from drayman.controllers.quota.devices import Devices
+from drayman.controllers.quota.gathering import Gathering, Made, drives_out
 from drayman.controllers.quota.loop import Key
-from drayman.controllers.quota.rooms import WAITING_FOR_ROOM, RoomKeeping
+from drayman.controllers.quota.lost_nodes import LostNodes
+from drayman.controllers.quota.rooms import RoomKeeping
 from drayman.controllers.quota.shared import Shared
 from drayman.controllers.quota.verdicts import Outcome, Verdicts
 from drayman.controllers.quota.view import DELETED, ClusterView
@@ -72,10 +76,15 @@ class Admitting:
         self._view = ClusterView(shared.informers)
         self.devices = Devices(self._view, self._price_again)
         self._checks = Checks(shared.informers, self._checks_changed)
-        self.rooms = RoomKeeping(shared, self._view, self._try_unfit_again)
-        self._unfit: dict[Key, int] = {}
-        """Workloads with quota and no room, and their generation: not tried again until something improves."""
-        self._changed: dict[Key, None] = {}
+        self.rooms = RoomKeeping(
+            shared,
+            self._view,
+            self._room_may_be_free,
+            self._is_waiting,
+            self._runs_elsewhere,
+        )
+        LostNodes(shared, lambda: self.state, self.rooms)
+        self._changed: OrderedDict[Key, None] = OrderedDict()
         """Workloads to be looked at, in the order of their changes."""
         self._event = asyncio.Event()
         self._breaks = Breaks()
@@ -90,6 +99,7 @@ class Admitting:
         self._is_new = True
         self.knows_all = False
         """Whether the engine has been told of everything that there is."""
+        self._is_told = False
         self._has_topologies = False
         for type_, resource in _FOLLOWED.items():
             informer = shared.informers.informer(resource)
@@ -114,6 +124,20 @@ class Admitting:
         touched, self._touched = self._touched, set()
         return touched
 
+    @property
+    def view(self) -> ClusterView:
+        """The cluster as placement sees it."""
+        return self._view
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the engine was told of every Workload there is: only then it knows who pays for claims."""
+        return self._is_told and not self._is_new
+
+    def charges_changed(self) -> None:
+        """Have those be looked at whose charges are other ones now, and those that wait for what is free."""
+        self._event.set()
+
     def look_at(self, keys: Iterable[Key]) -> None:
         """Have Workloads be looked at again."""
         for key in keys:
@@ -129,7 +153,9 @@ class Admitting:
     # Following.
 
     def _new_state(self) -> QuotaState:
-        return QuotaState(self._shared.configuration.quota, self.devices)
+        state = QuotaState(self._shared.configuration.quota, self.devices)
+        state.ask_for_room(self.rooms)
+        return state
 
     def _handler(self, type_: type) -> Callable[[Notice[Any]], None]:
         def handle(notice: Notice[Any]) -> None:
@@ -200,6 +226,7 @@ class Admitting:
         self.look_at([(metadata.namespace, metadata.name)])
 
     def _price_again(self, key: str) -> None:
+        self.state.devices_changed(key)
         namespace, _, name = key.partition("/")
         self.look_at([(namespace, name)])
 
@@ -224,34 +251,65 @@ class Admitting:
     async def _round(self) -> None:
         if self._is_new:
             await self._begin()
+            self.rooms.look_again()
         await self._take_changes()
         self.knows_all = True
-        refused: set[Decision] = set()
-        while True:
-            began = time.monotonic()
-            decisions = self.state.cycle(self._shared.clock())
-            fresh = [
-                each for each in decisions if not isinstance(each, Refused) or each not in refused
-            ]
-            refused.update(each for each in decisions if isinstance(each, Refused))
-            if not fresh:
-                break
-            roomy, rooms = await self._with_room(fresh)
-            if any(not isinstance(each, Refused) for each in fresh):
-                # Those that were refused may be tried again, each before others that were not tried at all.
-                refused.clear()
-            outcome = await self.verdicts.carry_out(roomy, rooms)
-            success = any(isinstance(each, Reserved) for each in roomy)
-            self._shared.tally.cycle_took(time.monotonic() - began, success=success)
-            if outcome is not Outcome.WRITTEN:
-                pause = _PAUSE_S if outcome is Outcome.REFUSED else _SOON_S
-                asyncio.get_running_loop().call_later(pause, self._event.set)
-                break
-            await self._breaks.between()
-            await self._take_changes()
+        outcome = await self._decide()
+        if outcome is not Outcome.WRITTEN:
+            pause = _PAUSE_S if outcome is Outcome.REFUSED else _SOON_S
+            asyncio.get_running_loop().call_later(pause, self._event.set)
         if self._touched:
             for listener in self._count_listeners:
                 listener()
+
+    async def _decide(self) -> Outcome:
+        """Run cycles until nothing new comes of them, or something could not be written."""
+        gathering = Gathering()
+        refused: set[Decision] = set()
+        while True:
+            made = await self._cycle(refused)
+            if drives_out(made) and gathering:
+                # Who has to go may have got quota in a cycle before, and has to have it first.
+                outcome = await self._write(gathering)
+                if outcome is Outcome.REFUSED:
+                    self.verdicts.give_up(made)
+                    return outcome
+            gathering.add(made)
+            if not made or gathering.is_complete or drives_out(made):
+                outcome = await self._write(gathering)
+                if outcome is not Outcome.WRITTEN or not made:
+                    return outcome
+            await self._breaks.between()
+            await self._take_changes()
+
+    async def _cycle(self, refused: set[Decision]) -> list[Made]:
+        """What a cycle decides, except for what is in `refused`, to which it adds."""
+        began = time.monotonic()
+        decisions = self.state.cycle(self._shared.clock())
+        versions = {each.key: self._version(each.key) for each in decisions}
+        fresh = [each for each in decisions if not isinstance(each, Refused) or each not in refused]
+        refused.update(each for each in decisions if isinstance(each, Refused))
+        if not fresh:
+            return []
+        roomy, texts = await self._with_room(fresh)
+        if any(not isinstance(each, Refused) for each in fresh):
+            # Those that were refused may be tried again, each before others that were not tried at all.
+            refused.clear()
+        success = any(isinstance(each, Reserved) for each in roomy)
+        self._shared.tally.cycle_took(time.monotonic() - began, success=success)
+        made = [Made(each, versions.get(each.key, ""), texts.get(each.key)) for each in roomy]
+        self.verdicts.count(made)
+        return made
+
+    def _version(self, name: str) -> str:
+        """The version of a Workload that the engine was last told of."""
+        entry = self.state.entries.get(name)
+        source = None if entry is None else entry.source
+        return "" if source is None else source.metadata.resource_version
+
+    async def _write(self, gathering: Gathering) -> Outcome:
+        made = gathering.take()
+        return await self.verdicts.carry_out(made) if made else Outcome.WRITTEN
 
     async def _with_room(self, decisions: list[Decision]) -> tuple[list[Decision], dict[str, str]]:
         """Decisions, of which those are refused that have quota and no room; and what to write down about the room of the others."""
@@ -263,19 +321,10 @@ class Admitting:
             namespace, _, name = decision.key.partition("/")
             known = self._shared.book.find((namespace, name))
             if isinstance(decision, Reserved) and known is not None:
-                checks = self.verdicts.required_checks(decision.admission)
-                if not self._checks.send_elsewhere(checks):
-                    found = self.rooms.admit(known, decision.admission)
+                found = self.rooms.admit(known, decision.admission)
                 await self._breaks.between()
-            if isinstance(found, Unfit) and known is not None:
-                if took_room and self._has_topologies:
-                    # Others of this cycle were given the same devices. There may be places elsewhere.
-                    self.state.remove_workload(decision.key)
-                    self._changed[known.key] = None
-                    continue
-                self._unfit[known.key] = known.generation
-                self.state.remove_workload(decision.key)
-                kept.append(Refused(decision.key, WAITING_FOR_ROOM, found.message))
+            if isinstance(found, Unfit):
+                kept += self._without_room(decision.key, found, took_room=took_room)
                 continue
             if isinstance(found, str):
                 texts[decision.key] = found
@@ -283,20 +332,33 @@ class Admitting:
             kept.append(decision)
         return kept, texts
 
-    def _try_unfit_again(self) -> None:
+    def _without_room(self, key: str, found: Unfit, *, took_room: bool) -> list[Decision]:
+        """What becomes of a workload that was given quota and has no room; `took_room`: others were given some in this cycle."""
+        now = self._shared.clock()
+        if took_room and self._has_topologies:
+            # Others of this cycle were given the same devices. There may be places elsewhere.
+            self.state.forget(key, now)
+            return []
+        return self.state.without_room(key, found.message, now)
+
+    def _is_waiting(self, key: str) -> bool:
+        return self.state.is_waiting(key)
+
+    def _runs_elsewhere(self, admission: Admission) -> bool:
+        return self._checks.send_elsewhere(self.verdicts.required_checks(admission))
+
+    def _room_may_be_free(self) -> None:
         """Something in the cluster may have made room."""
-        unfit, self._unfit = self._unfit, {}
-        if unfit:
-            self.look_at(unfit)
+        self.state.room_may_be_free()
         if self._has_topologies:
             self.state.books.after_nodes()  # Devices may be free, where places were missing for want of them.
-            self._event.set()
+        self._event.set()
 
     async def _begin(self) -> None:
         """Tell a new engine of everything."""
         self.state = self._new_state()
         self._is_new = self.knows_all = False
-        self._unfit.clear()
+        self._is_told = False
         self._has_topologies = len(self._caches[KueueTopology]) > 0
         if self._has_topologies:
             self.state.books.ledger.topologies.counter = DeviceCounter(self._view.state)
@@ -311,12 +373,17 @@ class Admitting:
 
     async def _take_changes(self) -> None:
         while self._changed:
-            key = next(iter(self._changed))
-            del self._changed[key]
+            key, _ = self._changed.popitem(last=False)
             self.tell(key)
             for listener in self._listeners:
                 listener(key)
             await self._breaks.between()
+        self._is_told = True
+        for name in self.state.claims.take_changed():
+            self._touch(name)
+            namespace, _, workload = name.partition("/")
+            for listener in self._listeners:
+                listener((namespace, workload))
 
     def tell(self, key: Key) -> None:
         """Tell the engine of a Workload as it is known to be."""
@@ -343,12 +410,8 @@ class Admitting:
             self.state.remove_workload(name)
             self.devices.forget(name)
             self.rooms.forget(key)
-            self._unfit.pop(key, None)
             return
         self.rooms.follow(known)
-        if self._unfit.get(key) == known.generation:
-            return
-        self._unfit.pop(key, None)
         if known.problem or (known.spec.active and life.is_deactivated(known.status)):
             # One that was made active again waits from when its status says so: what was counted against it is forgotten first.
             self.state.remove_workload(name)

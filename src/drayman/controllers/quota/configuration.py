@@ -125,6 +125,8 @@ class QueueConfiguration(Struct, frozen=True):
     """Which forms of device quota are on: all, unless they are switched off."""
     keep_finished_s: float | None = None
     """How long Workloads are kept that have ended; None: for ever."""
+    keep_deactivated_s: float | None = None
+    """How long Workloads are kept that were deactivated here, and then deleted with their owners; None: for ever."""
     dispatching: Dispatching = Dispatching()
 
     @property
@@ -193,6 +195,7 @@ def configuration_of(value: Json, name: str = "configuration") -> QueueConfigura
         mappings=mappings,
         gates=Gates.of_configuration(value),
         keep_finished_s=_seconds(retention.after_finished),
+        keep_deactivated_s=_seconds(retention.after_deactivated_by_kueue),
         dispatching=Dispatching(
             given.namespace,
             given.multi_kueue.origin,
@@ -227,9 +230,9 @@ def _file_errors(given: _File) -> Iterator[FieldError]:
     retention = (given.object_retention_policies or _ObjectRetention()).workloads
     path = "objectRetentionPolicies.workloads"
     yield from _duration_errors(f"{path}.afterFinished", retention.after_finished)
-    if retention.after_deactivated_by_kueue is not None:
-        # In Kueue it deletes the owners as well, which somebody else made.
-        yield forbidden(f"{path}.afterDeactivatedByKueue", "is not supported")
+    yield from _duration_errors(
+        f"{path}.afterDeactivatedByKueue", retention.after_deactivated_by_kueue
+    )
     yield from _dispatching_errors(given.multi_kueue)
 
 

@@ -10,7 +10,9 @@ from drayman.cluster.client import Client
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.recording import EventRecorder
+from drayman.cluster.resources import PODS
 from drayman.controllers.quota.admitting import Admitting
+from drayman.controllers.quota.ancestors import Ancestors
 from drayman.controllers.quota.configuration import QueueConfiguration
 from drayman.controllers.quota.jobs import QueuedJobs
 from drayman.controllers.quota.lives import Lives
@@ -21,9 +23,11 @@ from drayman.controllers.quota.published import PublishedConfiguration
 from drayman.controllers.quota.queues import QueueStatus
 from drayman.controllers.quota.seating import Seating
 from drayman.controllers.quota.shared import Clock, Shared
+from drayman.controllers.quota.slices import ElasticPods
 from drayman.controllers.quota.source import ConfigurationSource
 from drayman.controllers.quota.tally import QueueTally
 from drayman.workloads.queued.kinds import KINDS
+from drayman.workloads.queued.names import ELASTIC
 
 
 class QuotaController:
@@ -44,13 +48,16 @@ class QuotaController:
         self._admitting = Admitting(self._shared)
         current = self._source.current
         self._admitting.devices.set_mappings(current.mappings, current.gates)
-        owners = Owners()
-        self._jobs = {(kind.group, kind.kind): QueuedJobs(self._shared, kind) for kind in KINDS}
-        for (group, kind), jobs in self._jobs.items():
-            owners.add(group, kind, jobs.exists)
+        owners, ancestors = Owners(client), Ancestors()
+        self._jobs = {
+            (kind.group, kind.kind): QueuedJobs(self._shared, kind, ancestors) for kind in KINDS
+        }
+        for jobs in self._jobs.values():
+            owners.add(jobs.resource, jobs.exists)
         self._pods = QueuedPods(self._shared)
-        owners.add("", "Pod", self._pods.exists)
+        owners.add(PODS.as_values(), self._pods.exists)
         self._seating = Seating(self._shared)
+        self._elastic = ElasticPods(self._shared)
         self._lives = Lives(self._shared, self._admitting, owners)
         self._status = QueueStatus(self._shared, self._admitting)
         self._protecting = Protecting(self._shared, self._admitting)
@@ -73,6 +80,7 @@ class QuotaController:
                 self._pods.loop,
                 self._pods.groups.loop,
                 self._seating.loop,
+                self._elastic.loop,
                 self._lives.loop,
                 self._status.loop,
                 self._protecting.loop,
@@ -96,6 +104,8 @@ class QuotaController:
             jobs = self._jobs.get((group, owner.kind))
             if jobs is not None:
                 jobs.workload_changed(owner.name, metadata.namespace)
+                if ELASTIC in metadata.annotations:
+                    self._elastic.loop.queue.add((metadata.namespace, owner.name))
             elif (group, owner.kind) == ("", "Pod"):
                 pods.append(owner.name)
         if pods:

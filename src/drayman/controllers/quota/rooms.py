@@ -1,20 +1,20 @@
 """Room for all pods of a workload before it is admitted (`quota/fitting`), and what becomes of room that is lost.
 
-Quota comes first: whoever gets quota and finds no room is refused for that reason and left out of the queue, so that others are tried,
-until something in the cluster may have made room. Where a cluster has no nodes at all, quota alone decides.
+Quota comes first: whoever gets quota and finds no room has others driven out, where its queue may (`quota/preemption/for_room.py`), or is
+refused for that reason and left out of the queue, so that others are tried, until something in the cluster may have made room. Nobody is
+driven out for quota either if there would be no room afterwards. Where a cluster has no nodes at all, quota alone decides.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from drayman.api import codec
 from drayman.api.core import Node, Pod
 from drayman.api.kueue_workload import Admission
-from drayman.api.resource import DeviceClass, DeviceTaintRule, ResourceSlice
+from drayman.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from drayman.cluster.breaks import Breaks
 from drayman.cluster.errors import ClusterError
 from drayman.cluster.informer import Notice
@@ -23,13 +23,15 @@ from drayman.controllers.quota.book import WORKLOADS, Known
 from drayman.controllers.quota.loop import Key
 from drayman.controllers.quota.shared import Shared
 from drayman.controllers.quota.view import DELETED, ClusterView
+from drayman.quota.entries import Entry
+from drayman.quota.fitting.clearing import Clearing
+from drayman.quota.fitting.departing import Departing
 from drayman.quota.fitting.fitter import Moved, Unfit
-from drayman.quota.fitting.reservation import record_of
+from drayman.quota.fitting.rearranging import rearranged
 from drayman.quota.fitting.rooms import ROOM, Rooms
 from drayman.workloads.queued import life
 from drayman.workloads.queued.conditions import BY_NODE
 
-WAITING_FOR_ROOM: Final = "WaitingForRoom"
 _GATHER_S: Final = 0.2
 """Changes of the cluster that come together are looked at once."""
 _LOSING: Final = (Node, ResourceSlice, DeviceClass, DeviceTaintRule)
@@ -37,52 +39,125 @@ _LOSING: Final = (Node, ResourceSlice, DeviceClass, DeviceTaintRule)
 _log: Final = logging.getLogger(__name__)
 
 
+class _Used:
+    """What there is once room was asked for: whose it is, what is about to come free, and who waits for that."""
+
+    def __init__(self, shared: Shared, view: ClusterView, waits: Callable[[str], bool]) -> None:
+        state = view.state
+        self.rooms = Rooms(state)
+        self.departing = Departing(state)
+        pods = view.objects(Pod)
+        for pod in pods:
+            self.rooms.see(pod)
+        self.departing.begin(pods)
+        self.clearing = Clearing(self.rooms, self.departing, shared.flavors, shared.clock, waits)
+
+
 class RoomKeeping:
     """Room, found and kept in the state of the loop."""
 
-    def __init__(self, shared: Shared, view: ClusterView, improved: Callable[[], None]) -> None:
-        """`improved` is called a moment after something may fit that did not."""
+    def __init__(
+        self,
+        shared: Shared,
+        view: ClusterView,
+        improved: Callable[[], None],
+        waits: Callable[[str], bool],
+        runs_elsewhere: Callable[[Admission], bool],
+    ) -> None:
+        """`improved` is called a moment after something may fit that did not; `waits` says whether a workload waits for quota,
+        `runs_elsewhere` whether pods with an admission run in another cluster, so that they need no room here.
+        """
         self._shared = shared
         self._view = view
         self._improved = improved
-        self._rooms: Rooms | None = None
+        self._waits = waits
+        self._runs_elsewhere = runs_elsewhere
+        self._in_use: _Used | None = None
+        self._overwritten: dict[Key, str] = {}
+        """What is to be written once more, because somebody else has changed it."""
         self._breaks = Breaks()
         self._timer: asyncio.TimerHandle | None = None
         self._lost = asyncio.Event()
+        self._first: list[Callable[[], Awaitable[None]]] = []
         view.listen(self._changed)
         view.listen_to_improvements(self._something_improved)
 
-    def admit(self, known: Known, admission: Admission) -> str | Unfit | None:
-        """Find and keep room. Returns what to write down, why there is none, or None where the cluster has no nodes."""
-        rooms = self._used()
-        if not self._view.state.nodes:
+    def look_first(self, looks: Callable[[], Awaitable[None]]) -> None:
+        """Have somebody look at what is lost before room is looked at."""
+        self._first.append(looks)
+
+    def look_again(self) -> None:
+        """Something may be lost."""
+        self._lost.set()
+
+    def rearrange(self, known: Known, admission: Admission) -> str | Unfit | None:
+        """Find and keep room for a workload whose places have changed. Returns as `admit` does."""
+        if not self._is_needed(admission):
             return None
-        return rooms.admit(known.workload, admission, self._shared.flavors(), self._shared.clock())
+        rooms, flavors = self._used().rooms, self._shared.flavors()
+        state, now = self._view.state, self._shared.clock()
+        found = rearranged(rooms, state, known.workload, admission, flavors, now)
+        return found if isinstance(found, Unfit) else rooms.rearrange(known.workload, found)
+
+    def admit(self, known: Known, admission: Admission) -> str | Unfit | None:
+        """Find and keep room. Returns what to write down, why there is none, or None where none is needed."""
+        if not self._is_needed(admission):
+            return None
+        priority = known.spec.priority or 0
+        return self._used().clearing.admit(known.workload, priority, admission)
+
+    def fits(self, entry: Entry, admission: Admission, without: frozenset[str]) -> bool:
+        """Whether there would be room for a workload if others, by key, were gone."""
+        if not self._is_needed(admission):
+            return True
+        return self._used().clearing.fits(entry, admission, without)
+
+    def awaits(self, entry: Entry, admission: Admission, victims: frozenset[str]) -> None:
+        """A workload has others driven out, and waits for their room."""
+        if self._is_needed(admission):
+            self._used().clearing.awaits(entry, admission, victims)
+
+    def _is_needed(self, admission: Admission) -> bool:
+        return bool(self._view.state.nodes) and not self._runs_elsewhere(admission)
 
     def follow(self, known: Known) -> None:
         """A Workload as it is known to be."""
-        if ROOM in known.workload.metadata.annotations or self._rooms is not None:
-            self._used().follow(known.workload)
+        text = known.workload.metadata.annotations.get(ROOM)
+        if text is None and self._in_use is None:
+            return
+        rooms = self._used().rooms
+        own = rooms.text_of("/".join(known.key))
+        is_over = life.is_evicted(known.status) or life.is_finished(known.status)
+        if own and own != text and life.holds_quota(known.status) and not is_over:
+            # Somebody else has changed or removed what we wrote.
+            self._overwritten[known.key] = own
+            self._lost.set()
+            return
+        rooms.follow(known.workload)
 
     def forget(self, key: Key) -> None:
-        if self._rooms is not None:
-            self._rooms.forget("/".join(key))
+        if self._in_use is not None:
+            self._in_use.rooms.forget("/".join(key))
 
-    def _used(self) -> Rooms:
-        if self._rooms is None:
-            self._rooms = Rooms(self._view.state)
-            for pod in self._view.objects(Pod):
-                self._rooms.see(pod)
-        return self._rooms
+    def _used(self) -> _Used:
+        if self._in_use is None:
+            self._in_use = _Used(self._shared, self._view, self._waits)
+            for known in self._shared.book.all():
+                self._in_use.rooms.follow(known.workload)
+        return self._in_use
 
     def _changed(self, type_: type, notice: Notice[Any]) -> None:
-        if self._rooms is None:
+        used, gone = self._in_use, notice.type == DELETED
+        if used is None:
             return
         if type_ is Pod:
-            if notice.type == DELETED:
-                self._rooms.lose(notice.object)
+            for each in (used.rooms, used.departing):
+                each.lose(notice.object) if gone else each.see(notice.object)
+        elif type_ is ResourceClaim:
+            if gone:
+                used.departing.lose_claim(notice.object)
             else:
-                self._rooms.see(notice.object)
+                used.departing.see_claim(notice.object)
         elif type_ in _LOSING:
             self._lost.set()
 
@@ -102,10 +177,26 @@ class RoomKeeping:
             await self._lost.wait()
             await asyncio.sleep(_GATHER_S)
             self._lost.clear()
+            await self._write_again()
+            for first in self._first:
+                await first()
             await self._review()
 
+    async def _write_again(self) -> None:
+        overwritten, self._overwritten = self._overwritten, {}
+        for key, text in overwritten.items():
+            known = self._shared.book.find(key)
+            if known is None or known.workload.metadata.annotations.get(ROOM) == text:
+                continue
+            try:
+                await self._note(known, text)
+            except ClusterError as error:
+                _log.warning("Workload %s/%s: %s; looking again", *key, error)
+                self._overwritten.setdefault(key, text)
+                self._lost.set()
+
     async def _review(self) -> None:
-        rooms = self._rooms
+        rooms = None if self._in_use is None else self._in_use.rooms
         for reservation in () if rooms is None else tuple(rooms.book):
             await self._breaks.between()
             if rooms is None or rooms.book.get(reservation.key) is not reservation:
@@ -117,10 +208,9 @@ class RoomKeeping:
                 continue
             try:
                 if isinstance(found, Moved):
-                    rooms.book.replace(found.reservation)
-                    await self._note(known, codec.encode(record_of(found.reservation)).decode())
+                    await self._note(known, rooms.replace(found.reservation))
                 elif isinstance(found, Unfit):
-                    await self._evict(known, found.message)
+                    await self.evict(known, found.message)
             except ClusterError as error:
                 _log.warning("Workload %s: %s; looking again", reservation.key, error)
                 self._lost.set()
@@ -129,7 +219,7 @@ class RoomKeeping:
         patch = merge_patch({"metadata": {"annotations": {ROOM: text}}})
         await self._shared.client.patch(WORKLOADS, known.name, patch, known.key[0])
 
-    async def _evict(self, known: Known, message: str) -> None:
+    async def evict(self, known: Known, message: str) -> None:
         """What was admitted has no room any more: it waits again."""
         if not life.holds_quota(known.status) or life.is_evicted(known.status):
             return

@@ -22,10 +22,11 @@ from drayman.quota.topology.assignments import placement_of
 from drayman.workloads.queued.names import TOPOLOGY_GATE, WORKLOAD
 from drayman.workloads.queued.seating import Sitter, seats
 
-_BY_WORKLOAD: Final = "quota:pods-by-workload"
+BY_WORKLOAD: Final = "quota:pods-by-workload"
+"""The index of pods that have places in a topology by the key of their Workload."""
 
 
-def _workload_keys(pod: Pod) -> Iterable[str]:
+def workload_keys(pod: Pod) -> Iterable[str]:
     name = pod.metadata.annotations.get(WORKLOAD)
     return [f"{pod.metadata.namespace}/{name}"] if name else []
 
@@ -40,7 +41,7 @@ class Seating:
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self.loop = Loop("places in topologies", self.attend, workers=1)
-        informer = shared.informers.informer(PODS, indexers={_BY_WORKLOAD: _workload_keys})
+        informer = shared.informers.informer(PODS, indexers={BY_WORKLOAD: workload_keys})
         informer.add_handler(self._changed)
         self._cache = informer.cache
 
@@ -54,14 +55,16 @@ class Seating:
         known = self._shared.book.find(key)
         if known is None or not may_run(known) or known.status.admission is None:
             return
+        if known.status.unhealthy_nodes:
+            return  # Some of its places are about to be replaced.
         pods = [
-            each for each in self._cache.by_index(_BY_WORKLOAD, "/".join(key)) if is_active(each)
+            each for each in self._cache.by_index(BY_WORKLOAD, "/".join(key)) if is_active(each)
         ]
         sets = {each.name: each for each in known.spec.pod_sets}
         for assigned in known.status.admission.pod_set_assignments:
             if assigned.topology_assignment is None or assigned.name not in sets:
                 continue
-            own = [each for each in pods if _set_of(each, known) == assigned.name]
+            own = [each for each in pods if set_of(each, known) == assigned.name]
             try:
                 placement = placement_of(assigned.topology_assignment)
             except DecodeError as error:
@@ -97,7 +100,7 @@ class Seating:
         )
 
 
-def _set_of(pod: Pod, known: Known) -> str:
+def set_of(pod: Pod, known: Known) -> str:
     """The pod set of a pod; the only one there is for pods that do not say."""
     stated = pod.metadata.labels.get(POD_SET, "")
     return stated or (known.spec.pod_sets[0].name if len(known.spec.pod_sets) == 1 else "")

@@ -92,6 +92,10 @@ class QueueTally:
     """Their labels are name and namespace."""
     preempted: Counter[Labels] = field(default_factory=Counter)
     """By the cluster queue that it was for, and reason."""
+    dispatched: Counter[Labels] = field(default_factory=Counter)
+    """Workloads that were offered to a worker: by cluster queue and worker, as the next."""
+    taken: Counter[Labels] = field(default_factory=Counter)
+    """Workloads that a worker has admitted and got."""
     state: Callable[[], QuotaState | None] = lambda: None
     """The engine that decides now."""
 

@@ -15,8 +15,11 @@ from drayman.placement.state import ClusterState
 from drayman.placement.trial import Trial
 from drayman.placement.world import World, state_of
 from drayman.quota.decisions import Reserved
+from drayman.quota.fitting.clearing import Clearing
+from drayman.quota.fitting.departing import Departing
 from drayman.quota.fitting.fitter import Unfit
 from drayman.quota.fitting.rooms import Rooms
+from drayman.quota.state import QuotaState
 from drayman.quota.topology.devices import DeviceCounter
 
 MOST_SEATED = 100
@@ -54,6 +57,24 @@ class Seats:
         if not self._world.objects.nodes:
             return None
         return self._rooms[1].admit(workload, decision.admission, flavors, self._world.now)
+
+    @contextmanager
+    def clearing(self, state: QuotaState) -> Iterator[None]:
+        """Within it, an engine can be asked who would have to go for room."""
+        if not self._is_made:
+            yield
+            return
+        cluster, rooms = self._rooms
+        departing = Departing(cluster)
+        departing.begin(self._world.objects.pods)
+        flavors, now = state.books.flavors, self._world.now
+        state.ask_for_room(
+            Clearing(rooms, departing, lambda: flavors, lambda: now, state.is_waiting)
+        )
+        try:
+            yield
+        finally:
+            state.ask_for_room(None)
 
     def forget(self, key: str) -> None:
         if self._is_made:

@@ -19,7 +19,6 @@ from drayman.quota.decisions import Decision, Evicted, Preempted, Refused, Reser
 from drayman.quota.entries import Entry
 from drayman.quota.fitting.fitter import Unfit
 from drayman.quota.reasons import PREEMPTED, WAITING_FOR_PREEMPTED
-from drayman.quota.waiting import Again
 
 MOST_CYCLES: Final = 20_000
 """After as many, what was not tried yet is not known."""
@@ -113,15 +112,14 @@ def _with_room(
         if not isinstance(found, Unfit):
             took_room = took_room or found is not None
             kept.append(decision)
-            continue
-        queues.state.remove_workload(decision.key)
-        if took_room and seats.has_topologies:
+        elif took_room and seats.has_topologies:
             # Others of this cycle were given the same devices. There may be places elsewhere.
-            queues.state.set_workload(queues.workloads[decision.key], queues.now)
-            continue
-        assert isinstance(decision, Reserved)
-        settled.given[decision.key] = decision
-        settled.unfit[decision.key] = found.message
+            queues.state.forget(decision.key, queues.now)
+        else:
+            assert isinstance(decision, Reserved)
+            settled.given[decision.key] = decision
+            settled.unfit[decision.key] = found.message
+            queues.state.without_room(decision.key, found.message, queues.now)
     return tuple(kept)
 
 
@@ -164,17 +162,14 @@ def take_back(queues: Queues, settled: Settled) -> None:
         state.set_workload(queues.workloads[key], queues.now)
     for key in settled.given:
         queues.seats.forget(key)
-        if key in settled.unfit:
-            state.set_workload(queues.workloads[key], queues.now)
-        else:
-            state.forget(key, queues.now)
+        state.forget(key, queues.now)
+    if settled.unfit:
+        state.room_may_be_free()
     for key in settled.refused:
         if key in state.entries:
             state.entries[key].positions = {}
     for queue in state.books.queues.values():
-        preemptor = state.entries.get(queue.waiting.sticky)
-        if preemptor is not None:
-            queue.waiting.refuse(preemptor, Again.AT_ONCE)
+        queue.waiting.forget_preemptor()
         state.books.wake(queue.name)
     queues.forget_use()
     assert (

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
+from msgspec import Struct
+
 from drayman.api.kueue import status_of
 from drayman.api.kueue_workload import ADMITTED, EVICTED, Workload, WorkloadStatus
 from drayman.api.meta import controller_of
@@ -35,6 +37,16 @@ from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.wording import and_list
 
 MOST_HOLDERS = 12
+MOST_CLEARED = 8
+"""For how many of those without room it is said who would have to go."""
+
+
+class NoRoom(Struct, frozen=True):
+    """Why a workload with quota does not start."""
+
+    message: str
+    victims: tuple[str, ...] = ()
+    """Who would be preempted for its room."""
 
 
 class Line:
@@ -47,6 +59,7 @@ class Line:
             self.queues.add(workload)
         self.settled: Settled = settle(self.queues, seated=True)
         self._left = self._available()
+        self._no_room = self._judged()
         take_back(self.queues, self.settled)
         self._ordered: dict[str, list[str]] = {}
         self._positions: dict[str, int] = {}
@@ -110,11 +123,28 @@ class Line:
         return key in self.settled.given and key not in self.without_room
 
     @property
-    def without_room(self) -> Mapping[str, str]:
-        """Those that would get quota and find no room for all their pods, with the reason. Without nodes, quota alone decides."""
-        return self.settled.unfit
+    def without_room(self) -> Mapping[str, NoRoom]:
+        """Those that would get quota and find no room for all their pods. Without nodes, quota alone decides."""
+        return self._no_room
+
+    def _judged(self) -> dict[str, NoRoom]:
+        """Who would have to go for those without room, beside all that get quota and room."""
+        found: dict[str, NoRoom] = {}
+        state, settled = self.queues.state, self.settled
+        with self.queues.seats.clearing(state):
+            for key, message in settled.unfit.items():
+                go: list[str] = []
+                if len(found) < MOST_CLEARED:  # They come first when others go, too.
+                    go = state.in_the_way(key, settled.given[key].admission)
+                found[key] = NoRoom(message, tuple(go))
+        return found
 
     # Judging.
+
+    def runs_elsewhere(self, key: str) -> bool:
+        """Whether the pods of a workload run in another cluster."""
+        workload = self.queues.workloads.get(key)
+        return workload is not None and bool(status_of(WorkloadStatus, workload).cluster_name)
 
     def headline(self, key: str) -> Headline:
         """The state of a workload in one line."""
@@ -162,7 +192,8 @@ class Line:
 
     def _of_waiting(self, entry: Entry, queue: ClusterQueueState) -> Headline:
         if entry.key in self.without_room:
-            return wording.without_room(queue.name, self.without_room[entry.key])
+            lacking = self.without_room[entry.key]
+            return wording.without_room(queue.name, lacking.message, lacking.victims)
         if entry.key in self.settled.given:
             return wording.fits(queue.name)
         refusal = self.settled.refusal_of(entry)
@@ -201,11 +232,17 @@ class Line:
             reason="" if said is None or entry.holding is not None else said.reason,
             message="" if said is None or entry.holding is not None else said.message,
             needs=needs,
-            victims=tuple(each.key for each in self.settled.victims.get(key, ())),
+            victims=self._victims(key),
             charges=self.charges(key),
             holders=tuple(holders[:MOST_HOLDERS]),
             holders_left_out=max(0, len(holders) - MOST_HOLDERS),
         )
+
+    def _victims(self, key: str) -> tuple[str, ...]:
+        """Who has to go for a workload, for quota or for room."""
+        if key in self.settled.given and key in self.without_room:
+            return self.without_room[key].victims
+        return tuple(each.key for each in self.settled.victims.get(key, ()))
 
     def charges(self, key: str) -> tuple[Charge, ...]:
         """What a workload holds, or would be given now."""
@@ -287,6 +324,7 @@ class Line:
             evicted=entry.facts.evicted,
             since=timestamp_at(holding.reserved_at) if holding.reserved_at else None,
             charges=charges_of(holding.usage.quota),
+            admin_devices=entry.admin_devices,
         )
 
     def _holders_of(
@@ -351,6 +389,9 @@ def _of_holder(entry: Entry, holding: Holding, status: WorkloadStatus) -> Headli
         why = f": {evicted.message.rstrip('.')}" if evicted.message else ""
         text = f"The workload has been told to give up its quota ({evicted.reason}){why}."
         return Headline.of(Reason.QUOTA_EVICTED, text)
+    if status.is_true(ADMITTED) and status.cluster_name:
+        text = f"The workload runs in cluster {status.cluster_name}: its pods and their logs are there."
+        return Headline.of(Reason.RUNS, text)
     if status.is_true(ADMITTED):
         flavors = sorted({what.flavor for what in holding.uses})
         of = f", of flavor {and_list(flavors)}" if flavors else ""

@@ -71,8 +71,10 @@ def fits(queue: str) -> Headline:
     return Headline.of(Reason.FITS, text)
 
 
-def without_room(queue: str, message: str) -> Headline:
+def without_room(queue: str, message: str, victims: Sequence[str] = ()) -> Headline:
     text = f"ClusterQueue {queue} has quota for it, but there is no room for all of its pods: {message.rstrip('.')}."
+    if victims:
+        text += f" To make room, {named('workload', victims)} would be preempted."
     return Headline.of(Reason.QUOTA_WITHOUT_ROOM, text)
 
 

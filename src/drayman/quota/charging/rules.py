@@ -66,6 +66,8 @@ class Rules(Struct, frozen=True):
     """There must be devices for all claims of all pods together. Kueue looks at one claim at a time, and only at its selectors."""
     constraints: bool = True
     """There must be a node that could meet the constraints of a pod's claims. Kueue does not look at them."""
+    flavors: bool = True
+    """In a flavor with node labels, devices cost what those on its nodes cost. Kueue has one price for the whole cluster."""
     whole_requests: bool = True
     """A device serves a request for capacity only if it has every capacity asked for; Kueue looks at the one it charges."""
 
@@ -81,6 +83,7 @@ KUEUE: Final = Rules(
     taints=False,
     all_pods=False,
     constraints=False,
+    flavors=False,
     whole_requests=False,
 )
 """As Kueue decides."""

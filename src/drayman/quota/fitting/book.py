@@ -109,9 +109,10 @@ class RoomBook:
     def _free_place(self, free: Mapping[str, None], pod: Pod) -> ReservedPlace | None:
         node = pod.spec.node_name
         if node:
-            # It is bound already, wherever: a place elsewhere is not needed by it any more either.
-            here = (self._places[uid] for uid in free if self._places[uid].node == node)
-            return next(here, self._places[next(iter(free))] if free else None)
+            # It is bound already, wherever: a place elsewhere is not needed by it any more either, if it is one that it could have had.
+            places = [self._places[uid] for uid in free]
+            here = next((each for each in places if each.node == node), None)
+            return here or next((each for each in places if self._selects(each, node)), None)
         needs = PodNeeds.of(pod)
         suited = (self._places[uid] for uid in free if self._may_have(needs, self._places[uid]))
         return next(suited, None)
@@ -173,6 +174,12 @@ class RoomBook:
         self._state.keep_room(place.needs, place.node, place.devices)
         for claim in place.claims:
             self._state.hold(_holder(claim.uid), claim.allocation)
+
+    def _selects(self, place: ReservedPlace, name: str) -> bool:
+        """Whether the pod that a place is for selects a node, as those of a topology do not if their domain is another one."""
+        node = self._state.nodes.get(name)
+        labels = {} if node is None else node.facts.labels
+        return all(labels.get(key) == value for key, value in place.pod.spec.node_selector.items())
 
     def _may_have(self, needs: PodNeeds, place: ReservedPlace) -> bool:
         node = self._state.nodes.get(place.node)

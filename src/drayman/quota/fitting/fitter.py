@@ -67,6 +67,8 @@ _INTACT = Intact()
 
 
 _MOST_REFUSALS: Final = 1_024
+_MOST_ON_A_NODE: Final = 1_024
+"""Pods: more than any kubelet takes."""
 
 
 class _Moment(NamedTuple):
@@ -88,6 +90,8 @@ class Fitter:
 
     def fit(self, workload: WorkloadPods, now: float) -> RoomReservation | Unfit:
         """Room for all pods of a workload, beside everything that is used and kept."""
+        if not self.is_imaginable(workload):
+            return Unfit(f"there are not enough nodes for {workload.count:,} pods")
         pods = tuple(expected_pods(workload))
         round_, moment = self._decider.round(now), self._moment()
         likeness = self._likeness(pods, round_)
@@ -100,6 +104,43 @@ class Fitter:
         if likeness is not None and not found.gave_up:
             self._refused_before[likeness] = (moment, found)
         return found
+
+    def is_imaginable(self, workload: WorkloadPods) -> bool:
+        """Whether so many pods can be on the nodes at all. A number is quickly written."""
+        return workload.count <= _MOST_ON_A_NODE * max(1, len(self._state.nodes))
+
+    def refit(
+        self, found: RoomReservation, moving: frozenset[str], now: float
+    ) -> RoomReservation | Unfit:
+        """Room with other places for some of the pods, by uid; the others have theirs, which has to be free."""
+        with self._state.trial():
+            expected = []
+            for place in found.places:
+                if place.uid in moving:
+                    expected.append(ExpectedPod(place.pod_set, place.number, place.pod))
+                else:
+                    self._book.put_back(place)
+            places = self._places(expected, self._decider.round(now))
+        if isinstance(places, Unfit):
+            return places
+        return with_places(found, {place.uid: place for place in places})
+
+    def places_for(
+        self, pods: Sequence[ExpectedPod], now: float
+    ) -> tuple[ReservedPlace, ...] | Unfit:
+        """Room for some pods of a workload."""
+        return self._places(pods, self._decider.round(now))
+
+    def is_about_nodes_alone(self, workload: WorkloadPods, now: float) -> bool:
+        """Whether a place for a pod of a workload depends on its node and the devices there, and on nothing else."""
+        if self._state.has_floating_devices:
+            return False
+        return self._likeness(tuple(expected_pods(workload)), self._decider.round(now)) is not None
+
+    @property
+    def moment(self) -> Hashable:
+        """Equal as long as nothing has changed that a place may depend on."""
+        return self._moment()
 
     def _moment(self) -> _Moment:
         marks = self._state.marks

@@ -9,46 +9,40 @@ A pod is one of a workload if the workload is its owner's, or its own, or has th
 the pod set that its label names, or in the only one there is. Room is looked for in any case. It is kept only where pods will be known as
 the workload's: those that an owner has other objects make, as a JobSet does, could not get at what is kept for them.
 
-Whoever may change Workloads can keep nodes and devices in this way for pods of workloads that hold quota. Kueue's roles give that right to
-those who administer queues.
+Who writes the annotation should be who admits. Our own server sees to that (`apiserver/security/room_records.py`); elsewhere anybody
+might who may change Workloads. So it is believed only for workloads that hold quota, and only as far as their pods ask for it (`record`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from drayman.allocator import Policy
-from drayman.api import codec
 from drayman.api.core import Pod
 from drayman.api.custom_groups import spec_of
 from drayman.api.errors import DecodeError
+from drayman.api.integers import parse_integer
 from drayman.api.kueue import ResourceFlavorSpec, pod_template_of, status_of
 from drayman.api.kueue_workload import Admission, Workload, WorkloadSpec, WorkloadStatus
 from drayman.api.pods import is_finished
-from drayman.placement.gangs.dialects.kueue import NAME, POD_SET, ROLE
 from drayman.placement.state import ClusterState
 from drayman.placement.trial import Trial
+from drayman.quota.fitting.belonging import may_belong, owners_of, pod_set_of
 from drayman.quota.fitting.book import RoomBook
 from drayman.quota.fitting.expecting import PodSetPods, WorkloadPods
 from drayman.quota.fitting.fitter import Fitter, Unfit
-from drayman.quota.fitting.reservation import (
-    ReservedPlace,
-    RoomRecord,
-    RoomReservation,
-    record_of,
-    restored,
-)
+from drayman.quota.fitting.record import Belief, belief_in, read, text_of
+from drayman.quota.fitting.reservation import ReservedPlace, RoomReservation, restored
 from drayman.quota.topology.assignments import placement_of
 from drayman.workloads.queued.life import holds_quota, is_evicted
 from drayman.workloads.queued.life import is_finished as has_finished
-from drayman.workloads.queued.names import MANAGED, WORKLOAD
+from drayman.workloads.queued.names import PODS_THERE, WORKLOAD
 from drayman.workloads.queued.starting import StartError, additions_for, as_started
 
 ROOM: Final = "drayman.dev/room"
 """Annotation of Workloads: where their pods go, as `RoomRecord`."""
-_QUEUED: Final = frozenset({POD_SET, NAME, MANAGED})
-"""Labels of which pods of workloads have one."""
 _MAKERS: Final = frozenset(
     {"Pod", "Job", "StatefulSet", "ReplicaSet", "RayCluster"}
     | {"PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"}
@@ -63,6 +57,7 @@ def workload_pods(
     spec = spec_of(WorkloadSpec, workload)
     status = status_of(WorkloadStatus, workload)
     done = {each.name: each.count for each in status.reclaimable_pods}
+    there = parse_integer(workload.metadata.annotations.get(PODS_THERE, "")) or 0
     added = additions_for(
         workload.metadata.name, spec.pod_sets, admission, flavors, status.admission_checks
     )
@@ -74,7 +69,7 @@ def workload_pods(
         sets.append(
             PodSetPods(
                 pod_set.name,
-                max(0, pod_set.count - done.get(pod_set.name, 0)),
+                max(0, pod_set.count - max(there, done.get(pod_set.name, 0))),
                 pod_template_of(pod_set.template),
                 None if topology is None else placement_of(topology),
             )
@@ -92,6 +87,8 @@ class Rooms:
         self._texts: dict[str, str] = {}  # by key of the workload, what was last read
         self._owned: dict[str, frozenset[str]] = {}  # by key of the workload, uids of its owners
         self._by_owner: dict[str, str] = {}  # the other way round
+        self._open: dict[str, Workload] = {}  # whose room cannot be judged yet
+        self._leaving: dict[str, None] = {}  # workloads that were told to go, and have not gone
         self._pods: dict[str, dict[str, Pod]] = {}  # that belong together, by uid of an owner
 
     def admit(
@@ -105,37 +102,69 @@ class Rooms:
 
         If it comes to nothing after all, because the write failed, `forget` gives the room back.
         """
+        found = self.find(workload, admission, flavors, now)
+        return found if isinstance(found, Unfit) else self.keep(workload, found)
+
+    def find(
+        self,
+        workload: Workload,
+        admission: Admission,
+        flavors: Mapping[str, ResourceFlavorSpec],
+        now: float,
+    ) -> RoomReservation | Unfit:
+        """Room for a workload, which is not kept for it yet. What was kept for it before is given back."""
         try:
             wanted = workload_pods(workload, admission, flavors)
         except (DecodeError, StartError) as error:
             return Unfit(str(error))
         self.forget(wanted.key)
-        found = self.fitter.fit(wanted, now)
-        if isinstance(found, Unfit):
-            return found
-        if not _are_known(workload, wanted):
-            found = RoomReservation(wanted, ())
+        return self.fitter.fit(wanted, now)
+
+    def keep(self, workload: Workload, found: RoomReservation) -> str:
+        """Keep room that was found for a workload just now. Returns what to write into its annotation."""
+        if not _are_known(workload, found.workload):
+            found = RoomReservation(found.workload, ())
         self.book.keep(found)
         self._note_owners(workload)
-        text = self._texts[wanted.key] = codec.encode(record_of(found)).decode()
+        text = text_of(found)
+        if not text:
+            # Too much to be written down: nobody else could keep it.
+            self.book.release(found.key)
+            found = RoomReservation(found.workload, ())
+            self.book.keep(found)
+            text = text_of(found)
+        self._texts[found.key] = text
         return text
 
-    def fits_without(
-        self,
-        workload: Workload,
-        admission: Admission,
-        flavors: Mapping[str, ResourceFlavorSpec],
-        leaving: Iterable[str],
-        now: float,
-    ) -> bool:
-        """Whether there would be room for a workload if others, by key, gave up theirs: their room, and their pods. Changes nothing."""
-        try:
-            wanted = workload_pods(workload, admission, flavors)
-        except (DecodeError, StartError):
-            return False
+    def replace(self, reservation: RoomReservation) -> str:
+        """A workload has other places. Returns what to write into its annotation."""
+        self.book.replace(reservation)
+        text = self._texts[reservation.key] = text_of(reservation)
+        return text
+
+    def rearrange(self, workload: Workload, found: RoomReservation) -> str:
+        """Keep other room for a workload. Its pods that are bound have theirs. Returns what to write into its annotation."""
+        self._keep_nothing(found.key)
+        text = self.keep(workload, found)
+        for pod in tuple(self._pods_of(found.key)):
+            self.see(pod)
+        return text
+
+    @contextmanager
+    def trial_without(self, gone: Iterable[str]) -> Iterator[Trial]:
+        """A trial of the state in which workloads, by key, have given up their room, and their pods are gone.
+
+        So are all that have been told to go.
+        """
         with self._state.trial() as trial:
-            self.leave(trial, leaving)
-            return not isinstance(self.fitter.fit(wanted, now), Unfit)
+            self.leave(trial, {**self._leaving, **dict.fromkeys(gone)})
+            yield trial
+
+    def nodes_of(self, key: str) -> frozenset[str]:
+        """The nodes on which a workload has pods or room."""
+        reservation = self.book.get(key)
+        kept = frozenset() if reservation is None else reservation.nodes
+        return kept.union(pod.spec.node_name for pod in self._pods_of(key) if pod.spec.node_name)
 
     def leave(self, trial: Trial, keys: Iterable[str]) -> None:
         """In a trial: workloads have given up their room, and their pods are gone."""
@@ -153,24 +182,51 @@ class Rooms:
         text = workload.metadata.annotations.get(ROOM, "")
         status = _holding_status(workload)
         admission = None if status is None else status.admission
-        if status is None or admission is None or not text:
+        if status is None or admission is None:
             self.forget(key)
             return ()
         self._note_owners(workload)
+        if is_evicted(status) or not text:
+            self._keep_nothing(key)
+            if is_evicted(status):
+                self._leaving[key] = None
+            return ()
+        self._leaving.pop(key, None)
         if self._texts.get(key) == text:
             self._give_back_reclaimed(key, status)
             return ()
-        self.book.release(key)
-        self._texts[key] = text
+        self._keep_nothing(key)
+        if self._take_over(key, workload, admission, text):
+            self._texts[key] = text
+        found = [(pod, self.see(pod)) for pod in self._pods_of(key)]
+        return tuple((pod, place) for pod, place in found if place is not None)
+
+    def _take_over(self, key: str, workload: Workload, admission: Admission, text: str) -> bool:
+        """Keep what is written down, as far as it is believed. Whether that is settled."""
+        self._open.pop(key, None)
         try:
-            record = codec.decode(RoomRecord, text.encode())
+            record = read(text)
             # Flavors matter to where pods may go, and that is decided.
             wanted = workload_pods(workload, admission, {})
         except (DecodeError, StartError):
-            return ()  # nobody can tell what is to be kept
-        self.book.keep(restored(wanted, record, self._state.mapped_devices))
-        found = [(pod, self.see(pod)) for pod in self._pods_of(key)]
-        return tuple((pod, place) for pod, place in found if place is not None)
+            return True  # nobody can tell what is to be kept
+        state = self._state
+        if not self.fitter.is_imaginable(wanted):
+            return True
+        belief = belief_in(wanted, record, state.find_template, state.find_claim)
+        if belief is Belief.TRUE:
+            self.book.keep(restored(wanted, record, state.mapped_devices))
+        elif belief is Belief.OPEN:
+            self._open[key] = workload
+        return belief is not Belief.OPEN
+
+    def follow_again(self) -> tuple[tuple[Pod, ReservedPlace], ...]:
+        """Claims or templates have come, of which some room may have been waiting to be believed. Returns what `follow` does."""
+        return tuple(found for each in tuple(self._open.values()) for found in self.follow(each))
+
+    def text_of(self, key: str) -> str | None:
+        """What is written down about the room of a workload, as far as is known."""
+        return self._texts.get(key)
 
     def _give_back_reclaimed(self, key: str, status: WorkloadStatus) -> None:
         """Pods that ended and will not be replaced need no room."""
@@ -183,10 +239,15 @@ class Rooms:
 
     def forget(self, key: str) -> None:
         """The Workload is gone, or was not admitted after all."""
-        self.book.release(key)
-        self._texts.pop(key, None)
+        self._keep_nothing(key)
+        self._leaving.pop(key, None)
         for owner in self._owned.pop(key, frozenset()):
             self._by_owner.pop(owner, None)
+
+    def _keep_nothing(self, key: str) -> None:
+        self.book.release(key)
+        self._texts.pop(key, None)
+        self._open.pop(key, None)
 
     def see(self, pod: Pod) -> ReservedPlace | None:
         """A pod as the server shows it, with or without a node. Returns its place; None if it has none.
@@ -194,19 +255,19 @@ class Rooms:
         Once the pod has a node it counts there, and its place does not count any more. Whoever keeps the place for the pod in another way
         before that says so (`RoomBook.fulfil`).
         """
-        if pod.metadata.labels.keys().isdisjoint(_QUEUED):
+        if not may_belong(pod):
             return None
         if is_finished(pod):
             self.lose(pod)
             return None
-        for owner in _owners_of(pod):
+        for owner in owners_of(pod):
             self._pods.setdefault(owner, {})[pod.metadata.uid] = pod
         key = self._workload_of(pod)
         reservation = None if key is None else self.book.get(key)
         # Where a pod may go that is held by a gate is not settled: pods of a topology get their domain when it is removed.
         if key is None or reservation is None or pod.spec.scheduling_gates:
             return None
-        pod_set = _pod_set_of(pod, [each.name for each in reservation.workload.pod_sets])
+        pod_set = pod_set_of(pod, [each.name for each in reservation.workload.pod_sets])
         place = self.book.hand_over(key, pod_set, pod)
         if pod.spec.node_name:
             self.book.fulfil(pod.metadata.uid)
@@ -214,7 +275,7 @@ class Rooms:
 
     def lose(self, pod: Pod) -> None:
         """A pod is gone or has ended. Its place is kept for the next one until the workload says that none comes (`reclaimablePods`)."""
-        for owner in _owners_of(pod):
+        for owner in owners_of(pod):
             known = self._pods.get(owner, {})
             known.pop(pod.metadata.uid, None)
             if not known:
@@ -231,7 +292,7 @@ class Rooms:
             self._by_owner.update(dict.fromkeys(owners, key))
 
     def _workload_of(self, pod: Pod) -> str | None:
-        for owner in _owners_of(pod):
+        for owner in owners_of(pod):
             key = owner if owner in self.book else self._by_owner.get(owner)
             if key is not None:
                 return key
@@ -246,30 +307,19 @@ class Rooms:
 def _are_known(workload: Workload, wanted: WorkloadPods) -> bool:
     """Whether it can be told of pods that they are those of a workload."""
     owners = workload.metadata.owner_references
+    if PODS_THERE in workload.metadata.annotations:
+        return False  # Those that are there already would take what is kept for the others.
     return all(owner.kind in _MAKERS for owner in owners) or all(
         WORKLOAD in each.template.metadata.annotations for each in wanted.pod_sets
     )
 
 
 def _holding_status(workload: Workload) -> WorkloadStatus | None:
-    """The status of a workload that holds quota and may keep it."""
+    """The status of a workload that holds quota, if only until its pods have stopped."""
     try:
         status = status_of(WorkloadStatus, workload)
     except DecodeError:
         return None
-    if not holds_quota(status) or has_finished(status) or is_evicted(status):
+    if not holds_quota(status) or has_finished(status):
         return None
     return status
-
-
-def _owners_of(pod: Pod) -> list[str]:
-    """What a workload may be the workload of, if the pod is one of its pods: the pod, and what made it, by uid; and keys of workloads."""
-    metadata = pod.metadata
-    found = [metadata.uid, *(owner.uid for owner in metadata.owner_references)]
-    names = (metadata.labels.get(NAME), metadata.annotations.get(WORKLOAD))
-    return [*found, *(f"{metadata.namespace}/{name}" for name in names if name)]
-
-
-def _pod_set_of(pod: Pod, names: list[str]) -> str:
-    stated = pod.metadata.labels.get(POD_SET) or pod.metadata.annotations.get(ROLE, "")
-    return names[0] if len(names) == 1 else stated

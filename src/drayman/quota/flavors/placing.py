@@ -6,20 +6,24 @@ with quota that others have: somebody may have to go. If there would be none eve
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from drayman.api.core import Pod
 from drayman.api.kueue import ResourceFlavorSpec
-from drayman.api.kueue_workload import TopologyRequest
+from drayman.api.kueue_workload import Admission, PodSetAssignment, TopologyRequest
 from drayman.placement.fit.requests import PODS
 from drayman.quota.amounts import Amounts
 from drayman.quota.cluster_queues import ClusterQueueState
-from drayman.quota.demands import NotPlaced, Placement, PodSetDemand, TopologyDemand
+from drayman.quota.demands import Domain, NotPlaced, Placement, PodSetDemand, TopologyDemand
 from drayman.quota.entries import Refusal
-from drayman.quota.flavors.assignment import Assignment, Mode, PodSetChoice
+from drayman.quota.flavors.assignment import Assignment, Choice, Mode, PodSetChoice
 from drayman.quota.flavors.ranks import Rank
 from drayman.quota.reasons import TOPOLOGY_PLACEMENT_FAILED, WAITING_FOR_QUOTA
+from drayman.quota.topology.assignments import assignment_of, placement_of
 from drayman.quota.topology.cluster import ClusterTopologies, PlacedUnit
+from drayman.quota.topology.replacing import replaced
 from drayman.quota.tree.ledger import Usage
 
 _ANYWHERE = TopologyRequest(unconstrained=True)
@@ -54,12 +58,13 @@ class Placing:
                 # Only devices are missing. Who has them is not known here, so nobody has to go.
                 refusal = Refusal(TOPOLOGY_PLACEMENT_FAILED, found.message)
                 return replace(assignment, mode=Mode.NO_FIT, refusal=refusal)
-            assignment = _crowded_out(assignment, units, found)
+            refusal = Refusal(WAITING_FOR_QUOTA, found.message)
+            assignment = replace(assignment, mode=Mode.PREEMPT, refusal=refusal)
         empty = self._topologies.place(units, as_if_empty=True)
         if isinstance(empty, NotPlaced):
             refusal = Refusal(TOPOLOGY_PLACEMENT_FAILED, empty.message)
             return replace(assignment, mode=Mode.NO_FIT, refusal=refusal)
-        return assignment
+        return _all_contested(assignment, units)
 
     def finds_places(self, assignment: Assignment) -> bool:
         """Whether there are places for all pods as the ledger is now.
@@ -116,18 +121,70 @@ class Placing:
         return ""
 
     def _demand(self, pods: PodSetChoice) -> TopologyDemand:
-        demand = pods.demand
-        flavor = self._flavors[self._flavor_of(pods)]
-        return TopologyDemand(
-            pod_set=demand.name,
-            count=pods.count,
-            per_pod=demand.of_nodes,
-            node_selector=demand.node_selector,
-            affinity=demand.affinity,
-            tolerations=(*demand.tolerations, *flavor.tolerations),
-            request=demand.topology or _ANYWHERE,
-            sample=_tolerating(demand.sample, flavor),
-        )
+        return topology_demand(pods.demand, pods.count, self._flavors[self._flavor_of(pods)])
+
+    def replaced(
+        self, demands: Iterable[PodSetDemand], admission: Admission, lost: frozenset[str]
+    ) -> Admission | NotPlaced:
+        """An admission with other places for pods on lost hosts; those of others stay. What is supposed on the way is not taken back.
+
+        Raises DecodeError where an assignment cannot be read.
+        """
+        by_name = {each.name: each for each in demands}
+        assignments = []
+        for assigned in admission.pod_set_assignments:
+            demand = by_name.get(assigned.name)
+            if demand is None or assigned.topology_assignment is None:
+                assignments.append(assigned)
+                continue
+            placement = placement_of(assigned.topology_assignment)
+            gone = [domain for domain, _ in placement.domains if domain[-1] in lost]
+            if gone:
+                found = self._elsewhere(assigned, demand, placement, gone)
+                if isinstance(found, NotPlaced):
+                    return found
+                self._topologies.remove([(placement, demand.of_nodes)])
+                self._topologies.add([(found, demand.of_nodes)])
+                assigned = replace(assigned, topology_assignment=assignment_of(found))
+            assignments.append(assigned)
+        return replace(admission, pod_set_assignments=tuple(assignments))
+
+    def _elsewhere(
+        self,
+        assigned: PodSetAssignment,
+        demand: PodSetDemand,
+        placement: Placement,
+        gone: list[Domain],
+    ) -> Placement | NotPlaced:
+        if demand.topology is not None and demand.topology.pod_set_group_name is not None:
+            return NotPlaced(
+                f"pod set {demand.name!r} is one of a group, which is placed as a whole"
+            )
+        names = [each for each in assigned.flavors.values() if self._topologies.flavor(each)]
+        topology = self._topologies.flavor(names[0]) if names else None
+        if topology is None or names[0] not in self._flavors:
+            return NotPlaced(f"the topology of pod set {demand.name!r} does not exist any more")
+        count = sum(number for _, number in placement.domains)
+        wanted = topology_demand(demand, count, self._flavors[names[0]])
+        limits = self._topologies.limits(PlacedUnit(names[0], (wanted,)))
+        if isinstance(limits, NotPlaced):
+            return limits
+        used = self._topologies.used(placement.levels)
+        return replaced(topology, wanted, placement, gone, used, limits)
+
+
+def topology_demand(demand: PodSetDemand, count: int, flavor: ResourceFlavorSpec) -> TopologyDemand:
+    """What so many pods of a set need places for, in a flavor."""
+    return TopologyDemand(
+        pod_set=demand.name,
+        count=count,
+        per_pod=demand.of_nodes,
+        node_selector=demand.node_selector,
+        affinity=demand.affinity,
+        tolerations=(*demand.tolerations, *flavor.tolerations),
+        request=demand.topology or _ANYWHERE,
+        sample=_tolerating(demand.sample, flavor),
+    )
 
 
 def _tolerating(sample: Pod | None, flavor: ResourceFlavorSpec) -> Pod | None:
@@ -149,19 +206,17 @@ def _with_places(assignment: Assignment, found: dict[str, Placement]) -> Assignm
     return replace(assignment, pod_sets=pod_sets, usage=usage)
 
 
-def _crowded_out(assignment: Assignment, units: list[PlacedUnit], problem: NotPlaced) -> Assignment:
-    """Quota fits, and others are in the way."""
+def _all_contested(assignment: Assignment, units: list[PlacedUnit]) -> Assignment:
+    """Whoever is in the flavors of pods that need places may be in the way, also where there is quota enough."""
     placed = {demand.pod_set for unit in units for demand in unit.demands}
     pod_sets = tuple(
-        replace(
-            pods,
-            choices={
-                name: replace(choice, rank=Rank.PREEMPT) for name, choice in pods.choices.items()
-            },
-        )
+        replace(pods, choices={name: _contested(each) for name, each in pods.choices.items()})
         if pods.demand.name in placed
         else pods
         for pods in assignment.pod_sets
     )
-    refusal = Refusal(WAITING_FOR_QUOTA, problem.message)
-    return replace(assignment, pod_sets=pod_sets, mode=Mode.PREEMPT, refusal=refusal)
+    return replace(assignment, pod_sets=pod_sets)
+
+
+def _contested(choice: Choice) -> Choice:
+    return replace(choice, rank=Rank.PREEMPT) if choice.rank is Rank.FIT else choice

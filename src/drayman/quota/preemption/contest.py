@@ -1,16 +1,30 @@
-"""One workload against those that have what it needs: what the searches for victims share."""
+"""One workload against those that have what it needs: what the searches for victims share.
+
+Whether quota fits is a matter of sums. Whether there is room for pods is a search, and is asked of somebody else (`HasRoom`). So it is
+asked seldom: after one victim, two, four and so on, and when there are no more of them. More are taken than are needed in this way, and
+given back in the usual order. What is enough stays enough with more victims, so the outcome is the same as if it had been asked after
+every one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
 
 from msgspec import Struct
 
 from drayman.quota.amounts import FlavorResource
 from drayman.quota.cluster_queues import ANY, LOWER_PRIORITY, NEVER, NEWER_TOO, ClusterQueueState
+from drayman.quota.demands import Unpriced
 from drayman.quota.entries import Entry, Holding
 from drayman.quota.tree.ledger import Ledger, Usage
 from drayman.quota.tree.nodes import Node
+
+HasRoom = Callable[[frozenset[str]], bool]
+"""Whether there would be room for all pods of a workload if others, by key, were gone."""
+_MOST_QUESTIONS: Final = 256
+"""How often it is asked for one workload. Who needs more than that drives nobody out."""
 
 
 class Target(Struct, frozen=True):
@@ -34,10 +48,14 @@ class Contest:
         finds_places: Callable[[], bool] | None = None,
         gone: Container[str] = frozenset(),
         past_use: Callable[[str], float] | None = None,
+        has_room: HasRoom | None = None,
+        *,
+        is_for_room: bool = False,
     ) -> None:
         """`finds_places` says whether its pods find places in topologies as the ledger is now; `gone` are no candidates any more.
 
-        `past_use` is what local queues have used, where that counts in the queue.
+        `past_use` is what local queues have used, where that counts in the queue. `is_for_room`: there is quota, and no room. What is
+        contested in its own queue is room then, which everybody has.
         """
         self.entry = entry
         self.queue = queue
@@ -49,9 +67,51 @@ class Contest:
         self._finds_places = finds_places
         self._gone = gone
         self._past_use = past_use
+        demands = () if isinstance(entry.facts.demands, Unpriced) else entry.facts.demands
+        self._claims = {price.claim for demand in demands for price in demand.claims}
+        self._has_room = has_room
+        self._is_for_room = is_for_room
+        self._taken: dict[str, None] = {}
+        self._ask_at = 1
+        self._questions = 0
 
-    def fits(self, *, borrowing: bool) -> bool:
-        """Whether the workload fits as the ledger is now, borrowing or not."""
+    @property
+    def gave_up(self) -> bool:
+        """Whether more questions would have been needed than are asked."""
+        return self._questions >= _MOST_QUESTIONS
+
+    @property
+    def has_asked(self) -> bool:
+        """Whether it was asked for room at all, because there was quota."""
+        return self._questions > 0
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Take back at the end whatever is supposed inside."""
+        taken, ask_at = dict(self._taken), self._ask_at
+        with self.ledger.trial():
+            yield
+        self._taken, self._ask_at = taken, ask_at
+
+    def fits(self, *, borrowing: bool, finally_: bool = False) -> bool:
+        """Whether the workload fits as things are supposed to be, borrowing or not.
+
+        While victims are being taken, No may mean that it was not asked. It always is if this is the question in the end (`finally_`).
+        """
+        if not self._fits_quota(borrowing=borrowing):
+            return False
+        return self._has_room is None or self._is_roomy(self._has_room, finally_=finally_)
+
+    def _is_roomy(self, has_room: HasRoom, *, finally_: bool) -> bool:
+        if not finally_ and len(self._taken) < self._ask_at:
+            return False
+        if self.gave_up:
+            return False
+        self._questions += 1
+        self._ask_at = 2 * len(self._taken)
+        return has_room(frozenset(self._taken))
+
+    def _fits_quota(self, *, borrowing: bool) -> bool:
         place = self.place
         for what, amount in self.wanted.quota.items():
             if not borrowing and place.is_borrowing_with(what, amount):
@@ -66,27 +126,54 @@ class Contest:
     def take(self, entry: Entry) -> None:
         """Suppose that a workload is gone."""
         holding = held_by(entry)
-        self.ledger.remove(self._queues[holding.cluster_queue].place, holding.usage)
+        self.ledger.remove(self._queues[holding.cluster_queue].place, holding.freed)
+        self._taken[entry.key] = None
 
     def give_back(self, entry: Entry) -> None:
         """Suppose that it is there after all."""
         holding = held_by(entry)
-        self.ledger.add(self._queues[holding.cluster_queue].place, holding.usage)
+        self.ledger.add(self._queues[holding.cluster_queue].place, holding.freed)
+        del self._taken[entry.key]
 
     def without_needless(self, targets: list[Target], *, borrowing: bool) -> list[Target]:
-        """Victims without those that can stay, tried from the last but one to the first. The last one made it fit, so it goes."""
-        kept = list(targets)
-        for target in reversed(targets[:-1]):
-            self.give_back(target.entry)
-            if self.fits(borrowing=borrowing):
-                kept.remove(target)
-            else:
-                self.take(target.entry)
-        return kept
+        """Victims without those that can stay, tried from the last to the first."""
+        if self._has_room is None:
+            # The last one made it fit, so it goes.
+            stays = [
+                target
+                for target in reversed(targets[:-1])
+                if self._can_stay([target], borrowing=borrowing)
+            ]
+        else:
+            stays = self._all_that_can_stay(targets[::-1], borrowing=borrowing)
+        return [each for each in targets if each not in stays]
+
+    def _all_that_can_stay(self, targets: Sequence[Target], *, borrowing: bool) -> list[Target]:
+        """As one by one, with fewer questions: many together first, and halves of them if they cannot all stay."""
+        if not targets or self._can_stay(targets, borrowing=borrowing):
+            return list(targets)
+        if len(targets) == 1:
+            return []
+        half = len(targets) // 2
+        first = self._all_that_can_stay(targets[:half], borrowing=borrowing)
+        return first + self._all_that_can_stay(targets[half:], borrowing=borrowing)
+
+    def _can_stay(self, targets: Sequence[Target], *, borrowing: bool) -> bool:
+        """Give back victims, if the workload fits without all of them gone."""
+        for each in targets:
+            self.give_back(each.entry)
+        if self.fits(borrowing=borrowing, finally_=True):
+            return True
+        for each in targets:
+            self.take(each.entry)
+        return False
 
     def may_take(self, candidate: Entry, policy: str) -> bool:
         """Whether a policy of the queue lets it take this workload, which has to have something that is contested."""
-        if candidate.key in self._gone or self.contested.isdisjoint(held_by(candidate).uses):
+        if candidate.key in self._gone or not self._is_in_the_way(candidate):
+            return False
+        if any(use.claim in self._claims for use in held_by(candidate).claims):
+            # Who drives it out would have to pay for the claim then, and has not been asked whether it can.
             return False
         mine, theirs = self.entry.facts, candidate.facts
         if policy == ANY:
@@ -98,6 +185,12 @@ class Contest:
                 return theirs.priority < mine.priority
             return mine.queued_since < theirs.queued_since
         return False
+
+    def _is_in_the_way(self, candidate: Entry) -> bool:
+        holding = held_by(candidate)
+        if self._is_for_room and holding.cluster_queue == self.queue.name:
+            return True
+        return not self.contested.isdisjoint(holding.uses)
 
     def in_own_queue(self) -> list[Entry]:
         """Workloads of its own queue that it may take."""

@@ -29,7 +29,7 @@ def fair_targets(contest: Contest, strategies: tuple[str, ...]) -> list[Target]:
     candidates = _candidates(contest)
     if not candidates:
         return []
-    with contest.ledger.trial():
+    with contest.trial():
         search = _Search(contest)
         search.begin()
         found = search.first(candidates, strategies[0])
@@ -71,16 +71,18 @@ class _Search:
     def first(self, candidates: list[Entry], strategy: str) -> bool:
         """Take candidates by the first strategy. Whether they are enough."""
         order = _Order(self.contest, candidates)
+        # What own victims free does not bring a workload home that would borrow beside them.
+        is_at_home = self.contest.place.is_within_quota(self.contest.contested)
         for place in order:
             if place is self.contest.place:
                 if self._take(order.pop(place), IN_CLUSTER_QUEUE):
                     return True
-            elif self._is_at_home():
+            elif is_at_home:
                 if self._take(order.pop(place), IN_COHORT_RECLAMATION):
                     return True
             elif self._first_of(order, place, strategy):
                 return True
-        return False
+        return self._is_enough()
 
     def _first_of(self, order: _Order, place: Node, strategy: str) -> bool:
         """Take the first workload of a queue that the strategy allows. Afterwards another queue may have the highest share."""
@@ -107,21 +109,25 @@ class _Search:
             ):
                 return True
             order.drop(place)
-        return False
+        return self._is_enough()
 
     def _take(self, entry: Entry, reason: str) -> bool:
         self.contest.take(entry)
         self.targets.append(Target(entry, reason))
+        return self._fits(finally_=False)
+
+    def _is_enough(self) -> bool:
+        """Whether those that were taken are enough, now that there are no more of them."""
+        return bool(self.targets) and self._fits(finally_=True)
+
+    def _fits(self, *, finally_: bool) -> bool:
         self.end()
-        fits = self.contest.fits(borrowing=True)
+        fits = self.contest.fits(borrowing=True, finally_=finally_)
         self.begin()
         return fits
 
-    def _is_at_home(self) -> bool:
-        return self.contest.place.is_within_quota(self.contest.contested)
-
     def _share_without(self, branch: Node, entry: Entry) -> Share:
-        with self.contest.ledger.trial():
+        with self.contest.trial():
             self.contest.take(entry)
             return share_of(branch)
 
@@ -189,8 +195,8 @@ class _Order:
 
     def _is_dead(self, child: Node, share: Share) -> bool:
         if child.is_queue:
-            return (share.is_zero and child is not self._own) or not self.has(child)
-        return share.is_zero and child not in self._path
+            return (not share.borrows and child is not self._own) or not self.has(child)
+        return not share.borrows and child not in self._path
 
     def _beats(self, one: Node, share: Share, other: Node, other_share: Share) -> bool:
         """Whether a queue is taken from before another: it has the larger share, or with equal ones the better first candidate."""

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
+from functools import partial
+from typing import Protocol
 
+from msgspec import Struct
+
+from drayman.api.kueue_workload import Admission
 from drayman.quota.amounts import FlavorResource
 from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.entries import Entry
@@ -21,6 +26,29 @@ def still_there(targets: Iterable[Target]) -> frozenset[str]:
     return frozenset(each.entry.key for each in targets if not each.entry.facts.evicted)
 
 
+class RoomMaker(Protocol):
+    """Who knows whether there is room for pods, as `quota/fitting/clearing.py` does."""
+
+    def fits(self, entry: Entry, admission: Admission, without: frozenset[str]) -> bool:
+        """Whether there would be room for all pods of a workload if others, by key, were gone."""
+        ...
+
+    def awaits(self, entry: Entry, admission: Admission, victims: frozenset[str]) -> None:
+        """A workload has others driven out, and waits for their room."""
+        ...
+
+
+class Found(Struct, frozen=True):
+    """What came of a search for victims."""
+
+    targets: list[Target]
+    """Nobody if that cannot be."""
+    lacks_room: bool = False
+    """Whether quota could be had, and there would still be no room."""
+    gave_up: bool = False
+    """Whether there are too many candidates to find out."""
+
+
 class Preemptor:
     """Finds victims. It supposes only, and changes nothing."""
 
@@ -34,19 +62,27 @@ class Preemptor:
         self._ledger = ledger
         self._sharing = sharing
         self.quarrels = Quarrels()
+        self.room: RoomMaker | None = None
+        """Asked before anybody is driven out. None: quota alone decides."""
         self.past_use: Callable[[str], float] | None = None
         self.gone: Container[str] = frozenset()
         """Workloads that others have driven out in this cycle: no candidates any more."""
 
-    def targets(
+    def search(
         self,
         queue: ClusterQueueState,
         entry: Entry,
         contested: frozenset[FlavorResource],
         wanted: Usage,
         finds_places: Callable[[], bool] | None = None,
-    ) -> list[Target]:
-        """Whom to drive out so that a workload gets what it wants; nobody if that cannot be."""
+        admission: Admission | None = None,
+        *,
+        is_for_room: bool = False,
+    ) -> Found:
+        """Whom to drive out so that a workload gets what it wants, and room with this admission if one is given."""
+        has_room = None
+        if self.room is not None and admission is not None:
+            has_room = partial(self.room.fits, entry, admission)
         contest = Contest(
             entry,
             queue,
@@ -57,25 +93,31 @@ class Preemptor:
             finds_places,
             self.gone,
             self.past_use if queue.shares_by_past_use else None,
+            has_room,
+            is_for_room=is_for_room,
         )
         if self._sharing is not None:
             found = fair_targets(contest, self._sharing.strategies)
         else:
             found = classical_targets(contest)
-        return found if self.quarrels.may_drive_out(entry.key, still_there(found)) else []
+        if contest.gave_up:
+            return Found([], gave_up=True)
+        if not self.quarrels.may_drive_out(entry.key, still_there(found)):
+            return Found([])
+        return Found(found, lacks_room=not found and contest.has_asked)
 
     def serving(
         self, queue: ClusterQueueState, entry: Entry, what: FlavorResource, amount: int
     ) -> Serving:
         """What preemption could do for one flavor and resource, if nothing else were asked for."""
         place = queue.place
-        targets = self.targets(queue, entry, frozenset((what,)), Usage({what: amount}))
+        targets = self.search(queue, entry, frozenset((what,)), Usage({what: amount})).targets
         if not targets:
             return Serving(Rank.NO_CANDIDATES, place.lowest_that_fits(what, amount)[0])
         with self._ledger.trial():
             for target in targets:
                 holding = held_by(target.entry)
-                self._ledger.remove(self._queues[holding.cluster_queue].place, holding.usage)
+                self._ledger.remove(self._queues[holding.cluster_queue].place, holding.freed)
             borrowing, _ = place.lowest_that_fits(what, amount)
         own = any(held_by(each.entry).cluster_queue == queue.name for each in targets)
         return Serving(Rank.PREEMPT if own else Rank.RECLAIM, borrowing)

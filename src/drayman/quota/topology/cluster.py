@@ -235,7 +235,7 @@ class ClusterTopologies:
                 levels = flavor.capacity.assigned_levels
                 used = own.setdefault(levels, {}) if as_if_empty else self.used(levels)
                 counts_devices = with_devices and not as_if_empty
-                limits = self._limits(unit) if counts_devices else None
+                limits = self.limits(unit) if counts_devices else None
                 if isinstance(limits, NotPlaced):
                     return limits
                 result = flavor.place(unit.demands, used, limits)
@@ -250,7 +250,7 @@ class ClusterTopologies:
                         self.add([(placement, per_pod[name])])
         return found
 
-    def _limits(self, unit: PlacedUnit) -> Limits | NotPlaced | None:
+    def limits(self, unit: PlacedUnit) -> Limits | NotPlaced | None:
         """What devices allow of the pods. A workload without its claim templates is placed when it has them."""
         if unit.limits is not None or self.counter is None:
             return unit.limits

@@ -23,6 +23,7 @@ from drayman.placement.fit.requests import PODS
 from drayman.quota.amounts import Amounts
 from drayman.quota.demands import Domain, NotPlaced, Placement, TopologyDemand
 from drayman.quota.topology.choosing import Choice
+from drayman.quota.topology.counting import Limits
 from drayman.quota.topology.descending import descended
 from drayman.quota.topology.flavor import FlavorTopology
 from drayman.quota.topology.wishes import Layer, Mode, Senseless, Wish, wish_of
@@ -38,16 +39,17 @@ def replaced(
     placement: Placement,
     lost: Iterable[Domain],
     used: Mapping[Domain, Amounts],
+    limits: Limits | None = None,
 ) -> Placement | NotPlaced:
     """The placement of a pod set after the loss of some lowest domains. Those that the topology does not have any more are lost anyway.
 
     `used` is what is held by all workloads, this one included. A node that is lost but still there must be told to the topology as not
-    ready, or it may be chosen again.
+    ready, or it may be chosen again. `limits` is what devices allow of the pods on each node.
     """
     wish = wish_of(demand.request, topology.capacity.levels, demand.count)
     if isinstance(wish, Senseless):
         return NotPlaced(f"topology {topology.topology!r}: {wish.message}")
-    return _Replacing(topology, demand, wish, used).replaced(placement, frozenset(lost))
+    return _Replacing(topology, demand, wish, used, limits).replaced(placement, frozenset(lost))
 
 
 class _Replacing:
@@ -57,7 +59,9 @@ class _Replacing:
         demand: TopologyDemand,
         wish: Wish,
         used: Mapping[Domain, Amounts],
+        limits: Limits | None,
     ) -> None:
+        self._limits = limits
         self._topology = topology
         self._capacity = topology.capacity
         self._demand = demand
@@ -116,7 +120,7 @@ class _Replacing:
         units, rest = divmod(number, wish.slices.size)
         if rest:
             return False
-        counts = self._topology.counts(wish, self._demand, None, self._used_now())
+        counts = self._topology.counts(wish, self._demand, None, self._used_now(), self._limits)
         choice = Choice(counts, smallest_first=wish.mode is Mode.UNCONSTRAINED)
         shares = None
         if home or self._pods:
