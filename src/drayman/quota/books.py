@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from drayman.api.kueue import ClusterQueueSpec, CohortSpec, ResourceFlavorSpec
 from drayman.quota.cluster_queues import DRAIN, HOLD, ClusterQueueState
 from drayman.quota.entries import Entry, Holding
-from drayman.quota.reasons import FLAVOR_NOT_FOUND, STOPPED, TOPOLOGY_NOT_FOUND
+from drayman.quota.reasons import FLAVOR_NOT_FOUND, STOPPED, TERMINATING, TOPOLOGY_NOT_FOUND
 from drayman.quota.tree.building import Forest, forest_of
 from drayman.quota.tree.ledger import Ledger, Usage
 
@@ -102,8 +102,10 @@ class Books:
         self._wake_cohort(name)
         self._to_wake.update(self.forest.in_circles)
 
-    def set_queue(self, name: str, spec: ClusterQueueSpec) -> ClusterQueueState:
-        """A cluster queue as it is now. Raises SelectorError."""
+    def set_queue(
+        self, name: str, spec: ClusterQueueSpec, *, leaving: bool = False
+    ) -> ClusterQueueState:
+        """A cluster queue as it is now; `leaving`: it is being deleted. Raises SelectorError."""
         queue = self.queues.get(name)
         if queue is None:
             queue = ClusterQueueState(name, spec)
@@ -113,8 +115,9 @@ class Books:
             self.wake(name)
             self._change_trees()
             queue.set_spec(spec)
-        else:
+        elif queue.leaving == leaving:
             return queue
+        queue.leaving = leaving
         self.judge(queue)
         self.wake(name)
         return queue
@@ -127,7 +130,9 @@ class Books:
 
     def judge(self, queue: ClusterQueueState) -> None:
         """Find out whether a queue can give quota to anybody."""
-        if queue.spec.stop_policy in STOPPING:
+        if queue.leaving:
+            queue.inactive = TERMINATING
+        elif queue.spec.stop_policy in STOPPING:
             queue.inactive = STOPPED
         elif any(name not in self.flavors for name in queue.flavors):
             queue.inactive = FLAVOR_NOT_FOUND

@@ -30,6 +30,7 @@ class ClusterQueueState:
         "groups",
         "holders",
         "inactive",
+        "leaving",
         "name",
         "node",
         "serves",
@@ -46,6 +47,8 @@ class ClusterQueueState:
         """Grows when workloads get or give up its quota, and when its tree is built anew."""
         self.inactive: str = ""
         """Why it is not active, as its condition says it; empty if it is."""
+        self.leaving = False
+        """Whether it is being deleted, and stays only for those that hold its quota."""
         self.set_spec(spec)
 
     def set_spec(self, spec: ClusterQueueSpec) -> None:

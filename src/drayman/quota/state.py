@@ -102,7 +102,8 @@ class QuotaState:
     def set_cluster_queue(self, value: ClusterQueue, now: float) -> None:
         name = value.metadata.name
         is_new = name not in self.books.queues
-        queue = self.books.set_queue(name, spec_of(ClusterQueueSpec, value))
+        leaving = value.metadata.deletion_timestamp is not None
+        queue = self.books.set_queue(name, spec_of(ClusterQueueSpec, value), leaving=leaving)
         if self.past_use is not None:
             share = self.past_use.share if queue.shares_by_past_use else None
             queue.waiting.order_by_past_use(share, now)
@@ -297,6 +298,16 @@ class QuotaState:
             self._dequeue(entry)
             self.claims.take(entry, holding)
             self._supersede(entry)
+            past = self.past_use
+            if past is not None and not past.is_sampled(entry.facts.queue, holding.reserved_at):
+                # It got quota after the last sample, from whoever decided before this engine was there.
+                self._counts_as_used(past, entry, holding)
+
+    def _counts_as_used(self, past: PastUse, entry: Entry, holding: Holding) -> None:
+        """Until the next sample, quota that was given counts as if it had been used for a while."""
+        queue = self.books.queues.get(holding.cluster_queue)
+        if queue is not None and queue.shares_by_past_use:
+            past.admitted(entry.facts.queue, entry.key, by_resource(holding))
 
     # A slice of a job that takes the place of a smaller one.
 
@@ -387,9 +398,8 @@ class QuotaState:
         settled, holding = self.claims.settled(decision, now, entry.facts)
         self.claims.take(entry, holding)
         self._supersede(entry)
-        queue = self.books.queues[holding.cluster_queue]
-        if self.past_use is not None and queue.shares_by_past_use:
-            self.past_use.admitted(entry.facts.queue, entry.key, by_resource(holding))
+        if self.past_use is not None:
+            self._counts_as_used(self.past_use, entry, holding)
         return settled
 
     # Room for pods, where somebody looks for it.
@@ -473,6 +483,23 @@ class QuotaState:
         """
         entry = self.entries[key]
         return standing_of(entry, self._local.find(entry.facts.queue), self.books.queues)
+
+    def local_queues(self) -> Iterator[str]:
+        """The keys of all local queues."""
+        return self._local.keys()
+
+    def leads_to(self, local_queue: str) -> str | None:
+        """The cluster queue of a local queue; None if there is no such local queue."""
+        local = self._local.find(local_queue)
+        return None if local is None else local.cluster_queue
+
+    def is_active(self, local_queue: str) -> bool:
+        """Whether workloads of a local queue may get quota."""
+        local = self._local.find(local_queue)
+        queue = None if local is None else self.books.queues.get(local.cluster_queue)
+        return (
+            local is not None and not local.is_stopped and queue is not None and not queue.inactive
+        )
 
     def waiting_in(self, local_queue: str) -> Iterator[str]:
         """The workloads of a local queue, by key, in no particular order."""

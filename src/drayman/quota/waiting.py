@@ -10,7 +10,7 @@ that must not be tried before some time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Container, Hashable, Iterator
 from enum import Enum
 from heapq import heappop, heappush
 
@@ -208,9 +208,28 @@ class Waiting:
         """When the next of those that wait for a time is due."""
         return min((each.facts.requeue_at for each in self._later.values()), default=None)
 
-    def in_order(self) -> list[Entry]:
-        """All that wait, in the order of the queue."""
-        return sorted(self._entries.values(), key=lambda each: each.facts.order)
+    def is_aside(self, entry: Entry) -> bool:
+        """Whether a workload that waits was tried in vain, or must not be tried yet."""
+        kept = (self._alone, self._strangers, self._later)
+        return any(entry.key in each for each in kept) or self._shape(entry) in self._pooled
+
+    def in_order(self, first: Container[str] = ()) -> list[Entry]:
+        """All that wait, in the order in which they would be tried as things are. `first` are those that wait for their victims."""
+        preemptors: Container[str] = () if self.strict else first
+        if self._past_use is None:
+            return sorted(
+                self._entries.values(),
+                key=lambda each: (each.key not in preemptors, each.facts.order),
+            )
+        shares = {queue: self._past_use(queue) for queue in {e.facts.queue for e in self}}
+        return sorted(
+            self._entries.values(),
+            key=lambda each: (
+                shares[each.facts.queue],
+                each.key not in preemptors,
+                each.facts.order,
+            ),
+        )
 
     # Groups.
 

@@ -9,7 +9,6 @@ import pytest
 from controllers.quota.waiting_room import (
     CHECKS,
     CLUSTER_QUEUES,
-    FLAVORS,
     LOCAL_QUEUES,
     QUEUE,
     WORKLOADS,
@@ -225,12 +224,18 @@ async def test_why_a_queue_is_not_active_and_what_is_in_it() -> None:
         ]
         local = await room.place.until_one(LOCAL_QUEUES, "q", counted)
         assert local.status["conditions"][0]["reason"] == "Ready"
-        await room.place.client.delete(FLAVORS, "standard")
+        await room.queue(name="other", resourceGroups=[_of_flavor("missing")])
         cluster = await room.place.until_one(
-            CLUSTER_QUEUES, "q", lambda found: found.status["conditions"][0]["status"] == "False"
+            CLUSTER_QUEUES, "other", lambda found: bool((found.status or {}).get("conditions"))
         )
-        assert cluster.status["conditions"][0]["reason"] == "FlavorNotFound"
-        assert cluster.status["conditions"][0]["message"].endswith("ResourceFlavor(s): standard")
+        condition = cluster.status["conditions"][0]
+        assert (condition["status"], condition["reason"]) == ("False", "FlavorNotFound")
+        assert condition["message"].endswith("ResourceFlavor(s): missing")
+
+
+def _of_flavor(name: str) -> dict[str, Any]:
+    quota = {"name": "cpu", "nominalQuota": 1}
+    return {"coveredResources": ["cpu"], "flavors": [{"name": name, "resources": [quota]}]}
 
 
 async def test_finished_workloads_are_kept_as_long_as_configured() -> None:

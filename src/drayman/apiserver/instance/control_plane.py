@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from drayman.apiserver.instance.acceptance import wait_accepted
+from drayman.apiserver.instance.visibility import Visibility
 from drayman.apiserver.kinds.queued_work import QueuedWork
 from drayman.apiserver.served.acting import Part
 from drayman.apiserver.serving.backend import ServerBackend
@@ -85,6 +86,8 @@ async def running(
             waiting = QueuedWork(lambda: source.current.intake)
             core.admission.plugins.append(waiting)
             end.callback(core.admission.plugins.remove, waiting)
+            queue_tally = queue_tally or QueueTally()
+            _show_queues(core, queue_tally, end)
         constructors = all_controllers(turns, parts.features, parts.queues, queue_tally)
         controllers = await start_controllers(client, informers, constructors)
         end.push_async_callback(controllers.stop)
@@ -104,6 +107,13 @@ async def running(
             await candidate.decided()
         await _start_nodes(_simulated(client, informers, parts.hardware), informers, report, end)
         yield
+
+
+def _show_queues(core: Core, tally: QueueTally, end: AsyncExitStack) -> None:
+    """Serve who waits in queues, as long as they are at work."""
+    for resource in Visibility(tally.state_now).resources():
+        core.resources.add(resource)
+        end.callback(core.resources.remove, resource.group, resource.plural)
 
 
 async def _start_nodes(

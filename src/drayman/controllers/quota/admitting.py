@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
@@ -96,6 +97,8 @@ class Admitting:
         shared.tally.state = lambda: self.state
         self.verdicts = Verdicts(shared, self)
         self._is_new = True
+        self.knows_all = False
+        """Whether the engine has been told of everything that there is."""
         self._is_told = False
         self._has_topologies = False
         for type_, resource in _FOLLOWED.items():
@@ -250,6 +253,7 @@ class Admitting:
             await self._begin()
             self.rooms.look_again()
         await self._take_changes()
+        self.knows_all = True
         outcome = await self._decide()
         if outcome is not Outcome.WRITTEN:
             pause = _PAUSE_S if outcome is Outcome.REFUSED else _SOON_S
@@ -280,6 +284,7 @@ class Admitting:
 
     async def _cycle(self, refused: set[Decision]) -> list[Made]:
         """What a cycle decides, except for what is in `refused`, to which it adds."""
+        began = time.monotonic()
         decisions = self.state.cycle(self._shared.clock())
         versions = {each.key: self._version(each.key) for each in decisions}
         fresh = [each for each in decisions if not isinstance(each, Refused) or each not in refused]
@@ -287,6 +292,11 @@ class Admitting:
         if not fresh:
             return []
         roomy, texts = await self._with_room(fresh)
+        if any(not isinstance(each, Refused) for each in fresh):
+            # Those that were refused may be tried again, each before others that were not tried at all.
+            refused.clear()
+        success = any(isinstance(each, Reserved) for each in roomy)
+        self._shared.tally.cycle_took(time.monotonic() - began, success=success)
         made = [Made(each, versions.get(each.key, ""), texts.get(each.key)) for each in roomy]
         self.verdicts.count(made)
         return made
@@ -347,7 +357,7 @@ class Admitting:
     async def _begin(self) -> None:
         """Tell a new engine of everything."""
         self.state = self._new_state()
-        self._is_new = False
+        self._is_new = self.knows_all = False
         self._is_told = False
         self._has_topologies = len(self._caches[KueueTopology]) > 0
         if self._has_topologies:
@@ -422,6 +432,8 @@ class Admitting:
 def _is_otherwise(old: Any, new: Any) -> bool:
     """Whether more has changed than a status, most of which are our own."""
     parts = ("spec", "value")
+    if old.metadata.deletion_timestamp != new.metadata.deletion_timestamp:
+        return True
     return old.metadata.labels != new.metadata.labels or any(
         getattr(old, part, None) != getattr(new, part, None) for part in parts
     )

@@ -58,6 +58,7 @@ _NONE: Final = dict.fromkeys(("pendingWorkloads", "reservingWorkloads", "admitte
 """Numbers that people want to see even if they are zero."""
 _MESSAGES: Final = {
     "Stopped": "is stopped",
+    "Terminating": "clusterQueue is terminating",
     "FlavorNotFound": "it references missing ResourceFlavor(s)",
     "AdmissionCheckNotFound": "it references missing AdmissionCheck(s)",
     "AdmissionCheckInactive": "it references inactive AdmissionCheck(s)",
