@@ -90,6 +90,7 @@ OLD_GROUP = {
 LIMITED = {"minMember": 2, "scheduleTimeoutSeconds": 9}
 QUOTA = {"metadata": {"name": "x"}, "spec": {"hard": {"pods": "1"}}}
 KAI_GROUPS = "/apis/scheduling.run.ai/v2alpha2/namespaces/default/podgroups"
+KAI_QUEUES = "/apis/scheduling.run.ai/v2/queues"
 KAI_TOPOLOGIES = "/apis/kai.scheduler/v1alpha1/topologies"
 KAI_TOPOLOGY = {
     "apiVersion": "kai.scheduler/v1alpha1",
@@ -108,6 +109,15 @@ def kai_group(**spec: str) -> dict[str, Any]:
     }
 
 
+def kai_queue(**resources: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "scheduling.run.ai/v2",
+        "kind": "Queue",
+        "metadata": {"name": "x"},
+        "spec": {"resources": resources},
+    }
+
+
 CASES: dict[str, tuple[str, dict[str, Any], frozenset[Part], str]] = {
     "a cron job": (CRON_JOBS, cron_job(), EVERYTHING, "it starts no Jobs"),
     "a cron job beside other controllers": (CRON_JOBS, cron_job(), NOTHING, ""),
@@ -120,9 +130,11 @@ CASES: dict[str, tuple[str, dict[str, Any], frozenset[Part], str]] = {
     "a group of the scheduler plugins": (OLD_GROUPS, OLD_GROUP, EVERYTHING, ""),
     "such a group with a time limit": (OLD_GROUPS, {**OLD_GROUP, "spec": LIMITED}, EVERYTHING, ""),
     "a group of the KAI Scheduler": (KAI_GROUPS, kai_group(), EVERYTHING, ""),
-    "such a group with a queue": (KAI_GROUPS, kai_group(queue="ml"), EVERYTHING, "its queue and priority class are not read"),
-    "such a group with a priority class": (KAI_GROUPS, kai_group(priorityClassName="high"), EVERYTHING, "priority class are not read"),
-    "such a group beside another scheduler": (KAI_GROUPS, kai_group(queue="ml"), NO_SCHEDULER, ""),
+    "such a group with a queue": (KAI_GROUPS, kai_group(queue="ml"), EVERYTHING, ""),
+    "such a group with a priority class": (KAI_GROUPS, kai_group(priorityClassName="high"), EVERYTHING, "its priority class is not read"),
+    "a queue of the KAI Scheduler": (KAI_QUEUES, kai_queue(gpu={"quota": 4}, cpu={"quota": -1}), EVERYTHING, ""),
+    "such a queue with a quota of memory": (KAI_QUEUES, kai_queue(memory={"quota": 4}), EVERYTHING, "shares are those of GPUs"),
+    "such a group beside another scheduler": (KAI_GROUPS, kai_group(priorityClassName="high"), NO_SCHEDULER, ""),
     "a topology of the KAI Scheduler": (KAI_TOPOLOGIES, KAI_TOPOLOGY, EVERYTHING, ""),
     "a queue of Kueue": (QUEUES, QUEUE, EVERYTHING, ""),
     "what Kueue asks for nodes by": (PROVISIONINGS, PROVISIONING, EVERYTHING, "unless Kueue runs beside"),
@@ -175,13 +187,13 @@ async def test_other_custom_resources_are_no_business_of_ours() -> None:
             "storage": True,
             "schema": {"openAPIV3Schema": {"type": "object"}},
         }
-        names = {"kind": "Queue", "plural": "queues"}
+        names = {"kind": "Shelf", "plural": "shelves"}
         definition = {
-            "metadata": {"name": f"queues.{owner}"},
+            "metadata": {"name": f"shelves.{owner}"},
             "spec": {"group": owner, "names": names, "scope": "Cluster", "versions": [version]},
         }
         path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         await api.send("POST", path, definition)
-        body = {"apiVersion": f"{owner}/v1", "kind": "Queue", "metadata": {"name": "x"}}
-        answer = await api.send("POST", f"/apis/{owner}/v1/queues", body)
+        body = {"apiVersion": f"{owner}/v1", "kind": "Shelf", "metadata": {"name": "x"}}
+        answer = await api.send("POST", f"/apis/{owner}/v1/shelves", body)
         assert len(answer.warnings) == expected

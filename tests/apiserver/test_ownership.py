@@ -18,6 +18,7 @@ from drayman.apiserver.verbs.ownership import manager_of
 from drayman.cluster import InProcessClient
 from drayman.cluster.embedded import Store
 from drayman.cluster.resources import CONFIG_MAPS, RESOURCE_CLAIMS, JsonObject, Resource
+from rounds import rounds
 
 CLAIMS = RESOURCE_CLAIMS.as_values()
 
@@ -75,14 +76,14 @@ async def check(resource: Resource[JsonObject], objects: list[JsonObject]) -> No
         store.close()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=rounds(40), deadline=None)
 @given(st.lists(config_maps, min_size=1, max_size=6))
 def test_config_maps(objects: list[Any]) -> None:
     """Empty, zero and absent values count as they would for the object alone."""
     asyncio.run(check(CONFIG_MAPS, objects))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=rounds(40), deadline=None)
 @given(st.lists(claims, min_size=1, max_size=6))
 def test_claims(objects: list[Any]) -> None:
     """Each object is told to belong to its own owner, not to that of the object it is like."""

@@ -24,6 +24,7 @@ from drayman.cluster.embedded import Store
 from drayman.cluster.errors import StatusError
 from drayman.cluster.resources import RESOURCE_CLAIMS, JsonObject, Resource, generic
 from drayman.cluster.writes import Parts, by_endpoint
+from rounds import rounds
 
 CLAIMS = RESOURCE_CLAIMS.as_values()
 PODS = generic("v1", "pods", "Pod")
@@ -199,14 +200,14 @@ async def check_same(
             assert await left.read(resource) == await right.read(resource)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=rounds(60), deadline=None)
 @given(sequences(CLAIM_PARTS))
 def test_claims(writes: list[tuple[Parts, str, bool]]) -> None:
     """Parts of claims are written, refused and owned as patches would have it."""
     asyncio.run(check_same(CLAIMS, CLAIM, writes))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=rounds(60), deadline=None)
 @given(sequences(POD_PARTS))
 def test_pods(writes: list[tuple[Parts, str, bool]]) -> None:
     """Parts of pods are written, refused and owned as patches would have it."""

@@ -316,3 +316,40 @@ async def test_large_lists_are_converted_beside(
     answer = await server.handle(Request("GET", CLAIMS.replace("/v1/", f"/{version}/")))
     assert answer.status == 200
     assert (forming != {threading.main_thread().name}) is beside
+
+
+@pytest.mark.parametrize(
+    ("items", "beside"), [([1, 2], False), (list(range(100)), True)], ids=["few", "many"]
+)
+async def test_rules_that_turn_out_to_be_cheap_are_evaluated_at_once(
+    items: list[int], beside: bool
+) -> None:
+    """Once they are compiled. What costs more is found out on the way, planned again in another thread, and written once."""
+    server = make_server(Store.open(None))
+    assert await post(server, "/api/v1/namespaces", {"metadata": {"name": "default"}}) == 201
+    assert await post(server, DEFINITIONS, definition(**RULE)) == 201
+    assert await post(server, WIDGETS, WIDGET) == 201
+    threads = Threads("widgets")
+    server.core.admission.plugins.append(threads)
+    body = {**WIDGET, "metadata": {"name": "next", "finalizers": ["example.com/a"]}, "spec": items}
+    assert await post(server, WIDGETS, body) == 201
+    assert (threads.seen != {threading.main_thread().name}) is beside
+    (made,) = [
+        each.value
+        for each in server.core.store.list("widgets.example.com")
+        if each.key.name == "next"
+    ]
+    assert made["spec"] == items
+    assert (made["metadata"]["generation"], made["metadata"]["finalizers"]) == (
+        1,
+        ["example.com/a"],
+    )
+
+
+async def test_costly_rules_refuse_what_they_should() -> None:
+    """Whichever thread finds out."""
+    server = make_server(Store.open(None))
+    assert await post(server, "/api/v1/namespaces", {"metadata": {"name": "default"}}) == 201
+    assert await post(server, DEFINITIONS, definition(**RULE)) == 201
+    for items in ([1, 1], [*range(99), 0]):
+        assert await post(server, WIDGETS, {**WIDGET, "spec": items}) == 422

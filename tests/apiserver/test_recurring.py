@@ -20,6 +20,7 @@ from drayman.cluster.backend import Target
 from drayman.cluster.embedded import Store
 from drayman.cluster.errors import StatusError
 from drayman.cluster.options import WriteOptions
+from rounds import rounds
 
 Object = dict[str, Any]
 
@@ -189,7 +190,7 @@ async def create(server: ApiServer, body: Object) -> Any:
     return document.data
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=rounds(60), deadline=None)
 @given(
     bodies=st.lists(BODIES, min_size=1, max_size=4),
     separators=st.sampled_from([(",", ":"), (", ", ": ")]),

@@ -131,6 +131,9 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "slices.json").write_text(json.dumps(SLICES))
     (tmp_path / "devices.json").write_text(json.dumps([DEVICE]))
     (tmp_path / "vectors.jsonl").write_text('{"id": "v", "expression": "true"}\n')
+    (tmp_path / "new.yaml").write_text(
+        "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
+    )
     (tmp_path / "quota.jsonl").write_text('{"name": "empty", "steps": [{"settle": "now"}]}')
     (tmp_path / "queues.jsonl").write_text('{"name": "empty"}')
     (tmp_path / "fuzz.jsonl").write_text(PROBLEM)

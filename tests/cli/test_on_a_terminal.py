@@ -98,6 +98,16 @@ resources:
     deviceClassNames:
     - gpu.nvidia.com
 """
+DOUBLED: Final = """\
+apiVersion: config.kueue.x-k8s.io/v1beta2
+kind: Configuration
+resources:
+  transformations:
+  - input: cpu
+    strategy: Replace
+    outputs:
+      cpu: 2
+"""
 WAITING: Final = """\
 apiVersion: v1
 kind: Pod
@@ -231,6 +241,9 @@ CASES: Final = {
     "quota price": Case(
         "quota price -f queued.yaml --config kueue.yaml", "^ +example.com/gpus +2 +6"
     ),
+    "quota diff": Case(
+        "quota diff --snapshot hall.yaml --config doubled.yaml", "^1 pending and 1 admitted of 2", 1
+    ),
     "quota price of what has none": Case("quota price -f queued.yaml", "ClassUnmapped", 1),
     "capacity": Case("capacity -f claim.yaml", "of claim claim fit now"),
     "simulate": Case("simulate --trace traces --seeds 2", "^small +best"),
@@ -275,6 +288,8 @@ CASES: Final = {
         "untainted",
         before=("device taint example-3/gpu-1 example.com/b:NoSchedule",),
     ),
+    "driver new": Case("driver new sensor.example.com --to {width}", "^wrote .*sensor_driver.py"),
+    "driver run": Case("driver run nonsense --node n", "^error: there is no driver 'nonsense'", 1),
     "device remove": Case("device remove example-3/{gpu}", "removed"),
     "scheduler": Case(
         "scheduler --kubeconfig .local/state/drayman/kubeconfig",
@@ -330,6 +345,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (home / "old.yaml").write_text(PLUGIN_POD)
     (home / "queued.yaml").write_text(QUEUED)
     (home / "kueue.yaml").write_text(KUEUE)
+    (home / "doubled.yaml").write_text(DOUBLED)
     (home / "waiting.yaml").write_text(WAITING)
     (home / "hall.yaml").write_bytes(b"".join(b"---\n%b\n" % each for each in snapshot(hall())))
     write_trace(home / "traces")

@@ -30,6 +30,7 @@ from drayman.cluster.kube.retries import NO_RETRIES
 from drayman.cluster.resources import CONFIG_MAPS, JsonObject
 from drayman.cluster.together import LARGEST, Bundle, write_in_turn, write_together
 from drayman.cluster.writes import PartsWrite, Write
+from rounds import rounds
 
 TAKEN = "taken"
 
@@ -111,7 +112,7 @@ BUNDLES = st.lists(
 """How many writes each bundle has, and after how many of those comes one that the server refuses."""
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=rounds(25), deadline=None)
 @given(BUNDLES, st.integers(1, 12))
 def test_all_that_can_be_written_is_and_nothing_of_the_rest(
     sizes: list[tuple[int, int | None]], largest: int

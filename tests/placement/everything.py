@@ -35,6 +35,9 @@ _LEFT_OUT: Final[Mapping[str, frozenset[str]]] = {
     "Neighbourhood": frozenset({"_tallies"}),
     "Crowd": frozenset({"labels"}),
     "GangBook": frozenset({"_read"}),
+    "QueueBook": frozenset(
+        {"_find_claim", "_find_template", "revision", "_kept_tree", "_kept_sums"}
+    ),
     "MixBook": frozenset({"_latest", "_needs_of", "_news", "_due", "_wishes", "_mix"}),
     "Topologies": frozenset({"revision"}),
 }

@@ -281,3 +281,35 @@ def test_quotas_are_read_with_their_limits() -> None:
     assert (what.flavor, what.resource) == ("f", "cpu")
     assert (quota.nominal, quota.borrowing_limit, quota.lending_limit) == (1500, 1000, None)
     assert forest_of({"q": spec}, {}).queues["q"].available(what) == 1500
+
+
+def test_a_flavor_serves_as_its_worst_resource_does() -> None:
+    """Memory has to be preempted within the own quota. That cpu would be borrowed does not make it look at the next flavor."""
+    fungibility = {"whenCanPreempt": "MayStopSearch", "whenCanBorrow": "TryNextFlavor"}
+    quota = {"f": {"cpu": 1, "memory": 4}, "g": {"cpu": 4, "memory": 4}}
+    story = Story(
+        flavor("g"),
+        queue("q", cohort="co", quota=quota, within="LowerPriority", flavorFungibility=fungibility),
+        queue("lender", cohort="co", quota={"f": {"cpu": 4, "memory": 0}}),
+        held("low", "q", pods(memory=4), priority=-1),
+        workload("w", "q", pods(cpu=2, memory=2)),
+    )
+    assert story.victims("w") == {"low": "InClusterQueue"}
+
+
+def test_the_head_of_a_strict_queue_says_the_same_each_time() -> None:
+    """It is tried with the flavors one after the other, again and again. What it says is what all of them come to."""
+    fungibility = {"whenCanBorrow": "MayStopSearch", "whenCanPreempt": "MayStopSearch"}
+    story = Story(
+        flavor("g", nodeLabels={"kind": "g"}),
+        queue(
+            "q",
+            quota={"f": {"cpu": 4}, "g": {"cpu": 1}},
+            queueingStrategy="StrictFIFO",
+            flavorFungibility=fungibility,
+        ),
+        workload("w", "q", pods("small", cpu=2), pods("large", cpu=9)),
+    )
+    state = story.run.state
+    said = [[(each.reason, each.message) for each in state.cycle(9e9)] for _ in range(6)]  # type: ignore[union-attr]
+    assert said[2] == said[3] == said[4] == said[5]

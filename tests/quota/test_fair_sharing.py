@@ -339,3 +339,16 @@ def test_f36_with_equal_shares_priority_and_then_age(priority: int, first: str) 
         config=BOTH,
     )
     assert story.admitted() == {first}
+
+
+def test_own_victims_do_not_bring_a_workload_home() -> None:
+    """It would borrow beside them, so others are taken by the shares and not for its own quota, and own ones stay if that is enough."""
+    story = Story(
+        queue("a", 3, "co", weight="0.1", **POLICY),
+        queue("b", 1, "co", **POLICY),
+        held("own", "a", 1, priority=-1),
+        held("other", "b", 3),
+        workload(IN, "a", 3),
+        config=BOTH,
+    )
+    assert story.victims(IN) == {"other": FAIR}

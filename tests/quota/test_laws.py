@@ -11,6 +11,7 @@ from drayman.quota.amounts import FlavorResource
 from drayman.quota.tree.ledger import Usage
 from drayman.quota.tree.nodes import Node
 from quota.queues import Story, cohort, limits, queue, workload
+from rounds import rounds
 
 CPU = FlavorResource("f", "cpu")
 FAIR = {"fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare"]}}
@@ -74,7 +75,7 @@ def expected(node: Node, of_queues: dict[str, int]) -> int:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=rounds(60), deadline=None)
 @given(stories())
 def test_usage_is_what_workloads_hold_and_never_more_than_the_tree_allows(story: Story) -> None:
     """The ledger agrees with a sum over workloads at every node; no limit is exceeded anywhere."""
@@ -97,7 +98,7 @@ def test_usage_is_what_workloads_hold_and_never_more_than_the_tree_allows(story:
         assert used <= node.potential.get(CPU, 0) or used == 0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=rounds(60), deadline=None)
 @given(stories())
 def test_when_all_have_ended_nothing_is_used(story: Story) -> None:
     """Whatever happened on the way, every reservation is given back exactly."""
@@ -111,7 +112,7 @@ def test_when_all_have_ended_nothing_is_used(story: Story) -> None:
     assert set(usage(story).values()) <= {0}
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=rounds(80), deadline=None)
 @given(
     trees(),
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9)), max_size=12),
@@ -136,7 +137,7 @@ def test_a_trial_leaves_no_trace(objects: list[Any], changes: list[tuple[int, in
     assert set(usage(story).values()) == {0}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=rounds(40), deadline=None)
 @given(stories())
 def test_whoever_waits_has_a_reason_that_holds(story: Story) -> None:
     """A workload at the head of a queue of best effort waits only if it does not fit."""
@@ -162,7 +163,7 @@ def test_every_workload_of_equal_queues_gets_its_turn() -> None:
     assert (used["a"], used["b"], used["c"]) == (6000, 3000, 3000)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=rounds(40), deadline=None)
 @given(
     st.integers(1, 12),
     st.lists(st.tuples(st.integers(1, 3), st.integers(0, 10)), min_size=2, max_size=4),
@@ -192,7 +193,7 @@ def test_shares_are_those_of_a_direct_computation(
             assert m == n or (mine + 1) * other_weight > (theirs - 1) * weight
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=rounds(60), deadline=None)
 @given(trees(), st.data())
 def test_the_order_in_which_the_engine_hears_of_objects_does_not_matter(
     objects: list[Any], data: st.DataObject

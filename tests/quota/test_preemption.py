@@ -434,3 +434,57 @@ def test_who_waits_for_victims_that_take_their_time_goes_on_waiting() -> None:
         (again,) = state.cycle(9e9)
         assert again.reason == "WaitingForPreemptedWorkloads"  # type: ignore[union-attr]
     assert state.books.queues["q"].waiting.sticky == f"default/{IN}"
+
+
+def test_the_reason_of_a_victim_is_the_right_by_which_it_was_taken() -> None:
+    """Also where the workload borrows nothing in the end: who could be taken by force is told so."""
+    story = Story(
+        queue("a", 4, "co", within="LowerPriority", reclaim="LowerPriority", force=0),
+        queue("b", 0, "co"),
+        held("own", "a", 2, priority=-1),
+        held("unimportant", "b", 1, priority=-1),
+        held("important", "b", 1, priority=1),
+        workload(IN, "a", 4, priority=2),
+    )
+    assert story.victims(IN) == {"own": OWN, "unimportant": BY_FORCE, "important": RECLAIMED}
+
+
+def test_who_fits_once_the_victims_of_another_are_gone_waits_for_that() -> None:
+    """Two need the same workload gone. What will be free is kept for the second, too, so that nobody borrows it meanwhile."""
+    story = Story(
+        queue("a", 3, "co", reclaim="Any"),
+        queue("b", 3, "co", reclaim="Any"),
+        queue("c", 0, "co"),
+        queue("d", 0, "co"),
+        held("large", "c", 5),
+        workload("one", "a", 3),
+        workload("two", "b", 3),
+        workload("borrower", "d", 1),
+    )
+    refused = {
+        each.key: each.reason
+        for each in story.run.state.cycle(9e9)
+        if type(each).__name__ == "Refused"
+    }
+    assert refused["default/two"] == "WaitingForPreemptedWorkloads"
+    assert story.run.state.books.queues["b"].waiting.sticky == "default/two"
+
+
+def test_nobody_gets_what_is_kept_for_those_that_wait_for_victims() -> None:
+    """The same to the end: the borrower never gets quota that it would have to give back at once."""
+    story = Story(
+        queue("a", 3, "co", reclaim="Any"),
+        queue("b", 3, "co", reclaim="Any"),
+        queue("c", 0, "co"),
+        queue("d", 0, "co"),
+        held("large", "c", 5),
+        workload("one", "a", 3),
+        workload("two", "b", 3),
+        workload("borrower", "d", 1),
+    )
+    events = story.settle()["events"]
+    assert [(each["type"], each["workload"]) for each in events] == [
+        ("preempted", "default/large"),
+        ("reserved", "default/one"),
+        ("reserved", "default/two"),
+    ]

@@ -10,7 +10,7 @@ from drayman.quota.waiting import Again, Waiting
 def entry(
     name: str, cpu: int = 1, priority: int = 0, since: float = 0.0, later: float = 0
 ) -> Entry:
-    demand = PodSetDemand("main", 1, None, {"cpu": cpu}, {}, {"cpu": cpu}, {}, None, (), None)
+    demand = PodSetDemand("main", 1, None, {"cpu": cpu}, (), {"cpu": cpu}, {}, None, (), None)
     return Entry(
         Facts(
             key=name,
@@ -88,12 +88,22 @@ def test_a_strict_queue_stays_with_its_head() -> None:
 
 
 def test_who_waits_for_victims_comes_before_all_others() -> None:
-    """Until it is refused for something else, or leaves."""
-    low = entry("low", since=5)
-    waiting = queue_of(low, entry("high", priority=1))
+    """Also when it got nothing once they were gone. Until it leaves, or another one drives out somebody."""
+    low, high = entry("low", since=5), entry("high", priority=1)
+    waiting = queue_of(low, high)
     waiting.refuse(low, Again.VICTIMS)
     assert head(waiting) == "low"
     waiting.refuse(low, Again.AT_ONCE)
+    assert head(waiting) == "low"
+    waiting.refuse(low, Again.NO_QUOTA)
+    assert head(waiting) == "high"
+    waiting.wake()
+    assert head(waiting) == "low"
+    waiting.refuse(high, Again.VICTIMS)
+    assert head(waiting) == "high"
+    waiting.discard(high.key)
+    assert head(waiting) == "low"
+    waiting.add(high, 0.0)
     assert head(waiting) == "high"
 
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drayman.placement.reservations.reservation import Reservation
+from rounds import rounds
 from scheduler.laws.yard import Work, Yard
 
 SLACK_S = 1.0
@@ -35,14 +36,14 @@ def works(draw: st.DrawFn, *, all_declare: bool = True, latest: int = 0) -> list
     ]
 
 
-@settings(max_examples=150)
+@settings(max_examples=rounds(150))
 @given(NODES, works())
 def test_what_is_reserved_is_kept(nodes: list[tuple[int, int]], given: list[Work]) -> None:
     """A unit that comes first starts no later than at the moment that was first reserved for it."""
     _assert_kept(nodes, given)
 
 
-@settings(max_examples=150)
+@settings(max_examples=rounds(150))
 @given(NODES, works(all_declare=False))
 def test_work_of_unknown_length_delays_nobody(
     nodes: list[tuple[int, int]], given: list[Work]
@@ -51,14 +52,14 @@ def test_work_of_unknown_length_delays_nobody(
     _assert_kept(nodes, given)
 
 
-@settings(max_examples=150)
+@settings(max_examples=rounds(150))
 @given(NODES, works(all_declare=False))
 def test_nothing_is_held_back_needlessly(nodes: list[tuple[int, int]], given: list[Work]) -> None:
     """A pod that is held back fits on no node beside what is reserved: not now, or not at the moments of the reservations."""
     Yard(nodes, check=_nothing_is_idle).replay(given)
 
 
-@settings(max_examples=100)
+@settings(max_examples=rounds(100))
 @given(NODES, works(all_declare=False, latest=1000))
 def test_all_work_that_fits_is_done(nodes: list[tuple[int, int]], given: list[Work]) -> None:
     """Run times may be wrong: whatever can start on the empty cluster starts some time, and nothing is tried over and over meanwhile."""

@@ -10,7 +10,13 @@ from typing import Any, Final, cast
 from msgspec import Struct
 
 from drayman.api.core import Namespace, Node, Pod
-from drayman.api.custom_groups import KaiPodGroup, KaiTopology, KueueTopology, PluginPodGroup
+from drayman.api.custom_groups import (
+    KaiPodGroup,
+    KaiQueue,
+    KaiTopology,
+    KueueTopology,
+    PluginPodGroup,
+)
 from drayman.api.jobs import Job
 from drayman.api.kueue import (
     AdmissionCheck,
@@ -126,6 +132,7 @@ KINDS: Final = (
     Kind(Workload, "workloads", optional=True),
     Kind(PluginPodGroup, "podgroups", optional=True),
     Kind(KaiPodGroup, "podgroups", optional=True),
+    Kind(KaiQueue, "queues", namespaced=False, optional=True),
     Kind(KaiTopology, "topologies", namespaced=False, optional=True),
     Kind(
         KueueTopology,

@@ -76,6 +76,39 @@ class KaiPodGroupSpec(ApiStruct):
     staleness_grace_period: str | None = None
 
 
+class KaiQueue(CustomObject):
+    """A queue of the KAI Scheduler. Its status is kept as it is: what it says is counted, never read back."""
+
+    api_version: str = always(f"{KAI}/v2")
+    kind: str = always("Queue")
+    status: Json = None
+
+
+class KaiQueueResource(ApiStruct):
+    """What a queue has of a resource. -1: without limit."""
+
+    quota: float = 0.0
+    limit: float = -1.0
+    over_quota_weight: float = 1.0
+
+
+class KaiQueueResources(ApiStruct):
+    gpu: KaiQueueResource | None = None
+    cpu: KaiQueueResource | None = None
+    """In thousandths of a processor."""
+    memory: KaiQueueResource | None = None
+    """In megabytes."""
+
+
+class KaiQueueSpec(ApiStruct):
+    display_name: str = ""
+    parent_queue: str = ""
+    priority: Int32 | None = None
+    resources: KaiQueueResources | None = None
+    preempt_min_runtime: str | None = None
+    reclaim_min_runtime: str | None = None
+
+
 class KaiTopology(CustomObject):
     """Levels of nodes, as the KAI Scheduler has them."""
 

@@ -238,6 +238,11 @@ class DeviceRequestAllocationResult(ApiStruct):
     share_id: str | None = field(name="shareID", default=None)
     consumed_capacity: dict[str, Quantity] = field(default_factory=dict)
 
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether the claim has the device to itself: it neither shares it by capacity nor only looks at it."""
+        return self.share_id is None and not self.admin_access
+
 
 class DeviceAllocationConfiguration(ApiStruct):
     source: str = ""

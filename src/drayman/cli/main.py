@@ -44,6 +44,7 @@ COMMANDS: Final = {
     "profiles": "drayman.cli.profiles:profiles",
     "node": "drayman.cli.nodes:node",
     "device": "drayman.cli.simulated_devices:device",
+    "driver": "drayman.cli.drivers:driver",
     "scheduler": "drayman.cli.scheduler:scheduler",
     "queues": "drayman.cli.queues.command:queues",
     "queue": "drayman.cli.queues.command:queue",

@@ -28,21 +28,26 @@ class Informers:
     def __init__(self, client: Client) -> None:
         self._client = client
         # The codec is part of the key: the same resource as structs and as plain values is two caches.
-        self._informers: dict[tuple[Resource[Any], object], Informer[Any]] = {}
+        self._informers: dict[tuple[Resource[Any], object, str], Informer[Any]] = {}
         self._started: set[int] = set()
 
     def informer(
-        self, resource: Resource[T], *, indexers: Mapping[str, Indexer[T]] | None = None
+        self,
+        resource: Resource[T],
+        *,
+        indexers: Mapping[str, Indexer[T]] | None = None,
+        label_selector: str = "",
     ) -> Informer[T]:
-        """The informer of a resource. It follows once `start` has been called after this.
+        """The informer of a resource, or of its objects with these labels. It follows once `start` has been called after this.
 
         Raises ValueError if there is a different index of the same name.
         """
-        key = (resource, resource.codec)
+        key = (resource, resource.codec, label_selector)
         found = cast("Informer[T] | None", self._informers.get(key))
         if found is None:
             report = partial(_handler_failed, resource.qualified)
-            found = Informer(self._client, Selection(resource), on_failure=report)
+            selection = Selection(resource, label_selector=label_selector)
+            found = Informer(self._client, selection, on_failure=report)
             self._informers[key] = found
         found.cache.add_indexers(indexers or {})
         return found

@@ -9,6 +9,7 @@ before a retry have a random part.
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Final, Generic, TypeVar
 
@@ -28,8 +29,8 @@ class WorkQueue(Generic[K]):
 
     def __init__(self, *, backoff: Backoff = RETRIES) -> None:
         self._backoff = backoff
-        self._ready: dict[K, None] = {}
-        """In the order of arrival; a dict because a key is looked up as often as it is added."""
+        self._ready: OrderedDict[K, None] = OrderedDict()
+        """In the order of arrival. A dict would look for its first key past all those that were taken out before."""
         self._taken: set[K] = set()
         self._again: set[K] = set()
         self._timers: dict[K, asyncio.TimerHandle] = {}
@@ -72,8 +73,7 @@ class WorkQueue(Generic[K]):
             await self._arrival.wait()
         keys: list[K] = []
         while self._ready and len(keys) < most:
-            key = next(iter(self._ready))
-            del self._ready[key]
+            key, _ = self._ready.popitem(last=False)
             keys.append(key)
         self._taken.update(keys)
         return keys

@@ -21,7 +21,8 @@ from drayman.controllers import nodes, volumes, workloads
 from drayman.controllers.claims.controller import ClaimController
 from drayman.controllers.features import ControllerFeatures
 from drayman.controllers.multikueue.controller import DispatchController
-from drayman.controllers.quota.controller import ConfigurationSource, QuotaController
+from drayman.controllers.quota.controller import QuotaController
+from drayman.controllers.quota.source import ConfigurationSource
 from drayman.controllers.quota.tally import QueueTally
 from drayman.controllers.taint_eviction.controller import TaintEvictionController
 from drayman.controllers.workloads.jobs import JobController

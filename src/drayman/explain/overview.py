@@ -104,7 +104,8 @@ def _others(world: World, namespace: str | None) -> Iterator[Explanation]:
         own = job.metadata
         if (own.namespace, Maker("Job", own.name)) not in makers:
             headline = state_of_job(job) or Headline.of(Reason.NO_PODS, why_no_pods(job))
-            if headline.reason is Reason.SUSPENDED and waits_in_queue(world, job):
+            is_open = headline.reason in (Reason.SUSPENDED, Reason.NO_PODS)
+            if is_open and waits_in_queue(world, job):
                 headline = queued.of_job(job)
             yield from _waiting(namespace, "Job", own, headline)
     bare = [each for each in objects.replica_sets if not each.metadata.owner_references]

@@ -87,6 +87,8 @@ class HoldingWorkload(ApiStruct, kw_only=True):
     """Whether it has been told to give it up."""
     since: str | None = None
     charges: tuple[Charge, ...] = ()
+    admin_devices: int = 0
+    """Devices that it looks at with admin access, at no charge."""
     ends: str = ""
     """When it is expected to end, if that is known."""
     ends_basis: str = ""

@@ -50,7 +50,7 @@ def explain_job(world: World, job: Job) -> Explanation:
     """Why the job makes no progress, by the reason of most of its waiting pods."""
     whole = Whole("Job", "job", job.metadata)
     own = state_of_job(job)
-    if own is not None and own.reason is Reason.SUSPENDED and waits_in_queue(world, job):
+    if (own is None or own.reason is Reason.SUSPENDED) and waits_in_queue(world, job):
         return explain_queued_job(world, job)
     if own is not None and own.reason is Reason.SUSPENDED:
         help_ = remedies_for_job(world, job)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from zlib import crc32
 
 from drayman.api.codec import to_dict
+from drayman.api.device_status import with_statuses
 from drayman.api.meta import Condition
 from drayman.api.resource import (
     AllocatedDeviceStatus,
@@ -79,39 +80,22 @@ def _with_conditions(
     now: str,
 ) -> tuple[AllocatedDeviceStatus, ...]:
     """The devices of a claim with more conditions that are true. What is already known of them is kept."""
-    found = {(d.driver, d.pool, d.device, d.share_id): d for d in claim.status.devices}
-    for result, types, network in wanted:
-        key = (result.driver, result.pool, result.device, result.share_id)
-        before = found.get(key, AllocatedDeviceStatus())
-        found[key] = AllocatedDeviceStatus(
+    reported = [
+        AllocatedDeviceStatus(
             driver=result.driver,
             pool=result.pool,
             device=result.device,
             share_id=result.share_id,
-            conditions=_conditions(before.conditions, types, now),
-            data=before.data,
-            network_data=network or before.network_data,
+            conditions=tuple(_ready(type_) for type_ in types),
+            network_data=network,
         )
-    return tuple(found.values())
+        for result, types, network in wanted
+    ]
+    return with_statuses(claim.status.devices, reported, now)
 
 
-def _conditions(
-    before: tuple[Condition, ...], types: tuple[str, ...], now: str
-) -> tuple[Condition, ...]:
-    true = {condition.type_ for condition in before if condition.status == "True"}
-    kept = tuple(c for c in before if c.type_ not in types or c.type_ in true)
-    new = tuple(
-        Condition(
-            type_=type_,
-            status="True",
-            reason="Ready",
-            message="the device is ready",
-            last_transition_time=now,
-        )
-        for type_ in types
-        if type_ not in true
-    )
-    return (*kept, *new)
+def _ready(type_: str) -> Condition:
+    return Condition(type_=type_, status="True", reason="Ready", message="the device is ready")
 
 
 def _network_data(

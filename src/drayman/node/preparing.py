@@ -89,5 +89,5 @@ class PreparedClaims:
 def exclusive_devices(claim: ResourceClaim) -> Iterator[DeviceId]:
     """The devices that a claim has to itself: not those it shares by capacity, nor those it only looks at."""
     for result in claim.status.results:
-        if result.share_id is None and not result.admin_access:
+        if result.is_exclusive:
             yield DeviceId.of(result)

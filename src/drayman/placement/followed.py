@@ -12,7 +12,13 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
 from drayman.api.core import Namespace, Node, Pod
-from drayman.api.custom_groups import KaiPodGroup, KaiTopology, KueueTopology, PluginPodGroup
+from drayman.api.custom_groups import (
+    KaiPodGroup,
+    KaiQueue,
+    KaiTopology,
+    KueueTopology,
+    PluginPodGroup,
+)
 from drayman.api.jobs import Job
 from drayman.api.kueue import (
     ClusterQueue,
@@ -182,22 +188,28 @@ FOLLOWED: Final = (
     Followed(
         type=PodGroup,
         member="pod_groups",
-        put=lambda state, it: state.gangs.set_group(it),
-        remove=lambda state, it: state.gangs.remove_group(it),
+        put=lambda state, it: state.set_group(it),
+        remove=lambda state, it: state.remove_group(it),
     ),
     Followed(
         type=PluginPodGroup,
         member="plugin_pod_groups",
         read=Read.FOR_GANGS,
-        put=lambda state, it: state.gangs.set_group(it),
-        remove=lambda state, it: state.gangs.remove_group(it),
+        put=lambda state, it: state.set_group(it),
+        remove=lambda state, it: state.remove_group(it),
     ),
     Followed(
         type=KaiPodGroup,
         member="kai_pod_groups",
         read=Read.FOR_GANGS,
-        put=lambda state, it: state.gangs.set_group(it),
-        remove=lambda state, it: state.gangs.remove_group(it),
+        put=lambda state, it: state.set_group(it),
+        remove=lambda state, it: state.remove_group(it),
+    ),
+    Followed(
+        type=KaiQueue,
+        member="kai_queues",
+        put=lambda state, it: state.set_queue(it),
+        remove=lambda state, it: state.remove_queue(it),
     ),
     Followed(
         type=KaiTopology,

@@ -6,6 +6,7 @@ its volumes. All of these are updated together here.
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 
 from msgspec import Struct
@@ -16,6 +17,7 @@ from drayman.placement.fit import Neighbourhood, NodeFacts, NodeUsage, PodNeeds
 from drayman.placement.gangs.book import GangBook, Member
 from drayman.placement.marks import Marks
 from drayman.placement.prices import NO_PRICES, PLAIN, Offer, PriceTable, offer_of
+from drayman.placement.queueing.book import QueueBook
 from drayman.placement.volumes import Volumes
 
 
@@ -57,11 +59,18 @@ class Nodes:
         """How many nodes are cordoned, are spot, or have taints that keep pods away."""
         self.offers = 0
         """How many nodes have a price or are spot."""
+        self.extended: Counter[str] = Counter()
+        """What kubelets offer of each extended resource, on all nodes together."""
         self._placed: dict[str, PlacedPod] = {}  # by uid
         self._on_unknown_nodes: dict[
             str, dict[str, PodNeeds]
         ] = {}  # pods on nodes that are not known
         self._arrivals = 0
+        self._queues: QueueBook | None = None
+
+    def follow_with(self, queues: QueueBook) -> None:
+        """Has queues told which pods count."""
+        self._queues = queues
 
     def set(self, node: Node) -> bool:
         """A node was added or changed. Returns whether that may matter to any pod."""
@@ -110,6 +119,8 @@ class Nodes:
             state.usage.add(needs)
             self._marks.node(node)
         self.volumes.add_pod(needs)
+        if self._queues is not None:
+            self._queues.place(needs.uid)
 
     def displace(self, uid: str) -> PlacedPod:
         """A pod no longer counts. Returns what to pass to `put_back` to count it again."""
@@ -131,6 +142,8 @@ class Nodes:
             self._marks.node(node)
         self.neighbourhood.remove(uid)
         self.volumes.remove_pod(needs)
+        if self._queues is not None:
+            self._queues.displace(uid)
         return placed
 
     def put_back(self, placed: PlacedPod) -> None:
@@ -174,3 +187,7 @@ class Nodes:
         self.soft_taints += change * bool(shape.soft_taints)
         self.closed += change * bool(shape.unschedulable or shape.taints or offer.is_spot)
         self.offers += change * (offer is not PLAIN)
+        for name, amount in shape.extended.items():
+            self.extended[name] += change * amount
+            if not self.extended[name]:
+                del self.extended[name]

@@ -41,7 +41,7 @@ class Nomination(Struct, frozen=True, eq=False):
     is_asked_for: bool = False
     """Whether somebody else makes the room, and says how long it is to be kept (`kept_room`)."""
     importance: int | None = None
-    """That of the gang; None: that of the pod."""
+    """That of the gang, or what counts in its place; None: that of the pod."""
 
     @property
     def uid(self) -> str:
@@ -77,13 +77,16 @@ class Nominations:
     def get(self, uid: str) -> Nomination | None:
         return self._by_uid.get(uid)
 
-    def promise(self, pod: Pod, needs: PodNeeds, victims: Victims) -> Nomination:
+    def promise(
+        self, pod: Pod, needs: PodNeeds, victims: Victims, importance: int | None = None
+    ) -> Nomination:
         """Keep for a pod what it gets when others are gone, in place of what was kept for it before."""
         self.withdraw(pod.metadata.uid)
         nomination = replace(
             self._nomination(pod, needs, victims.found),
             departing=(*victims.leaving, *victims.pods),
             freed=victims.freed,
+            importance=importance,
         )
         self._keep(nomination)
         return nomination

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from drayman.api.core import Namespace, Node, Pod
+from drayman.api.custom_groups import KaiQueue
 from drayman.api.jobs import Job
 from drayman.api.pods import has_claims, is_finished, is_leaving
 from drayman.api.resource import (
@@ -27,12 +28,15 @@ from drayman.placement.claim_book import ClaimBook
 from drayman.placement.claims import is_group
 from drayman.placement.extended import ExtendedResources
 from drayman.placement.fit import PodNeeds, StaticVerdicts
+from drayman.placement.gangs.book import GroupObject, key_of_group
 from drayman.placement.hints import Change, NamespaceChange, PodChange
 from drayman.placement.lost_claims import lost_claims_of
 from drayman.placement.mapped_resources import MappedDevices
 from drayman.placement.marks import Marks
 from drayman.placement.nodes import Nodes, NodeState
 from drayman.placement.prices import NO_PRICES, PriceTable
+from drayman.placement.queueing.book import QueueBook
+from drayman.placement.queueing.gpus import Gpus, counts_as_gpu
 from drayman.placement.runs.book import RunBook
 from drayman.placement.trial import Emptied, Supposed, Trial
 from drayman.placement.wake import Wake
@@ -67,6 +71,9 @@ class ClusterState(ClaimBook):
         self.allowance = self.inventory.allowance
         self.extended = ExtendedResources(log)
         self.mapped_devices = MappedDevices(log)
+        gpus = Gpus(self.inventory, self.extended)
+        self.queues = QueueBook(log, self.gangs, gpus, self.find_claim, self.find_template)
+        self._nodes.follow_with(self.queues)
         self.static_verdicts = StaticVerdicts()
         self._supposed = Supposed()
 
@@ -97,6 +104,7 @@ class ClusterState(ClaimBook):
     def set_pod(self, pod: Pod) -> None:
         """A pod, with or without a node."""
         self.gangs.see(pod)
+        self.queues.see(pod)
         if pod.spec.node_name:
             self.set_placed_pod(pod)
 
@@ -104,6 +112,8 @@ class ClusterState(ClaimBook):
         """A pod no longer exists."""
         self.gangs.forget(pod)
         self.remove_pod(pod.metadata.uid)
+        if self.queues.forget(pod.metadata.uid):
+            self._wake(Wake.NODES)  # others may be entitled to more now
 
     def set_placed_pod(self, pod: Pod) -> None:
         """A pod that has a node. Finished ones no longer count."""
@@ -144,11 +154,13 @@ class ClusterState(ClaimBook):
     def set_job(self, job: Job) -> None:
         """What it says about its pods: that they are a gang, how long they run."""
         self.gangs.set_job(job)
+        self.queues.job_changed(job.metadata.uid)
         if self.runs.set_job(job):
             self._wake(Wake.NODES)
 
     def remove_job(self, job: Job) -> None:
         self.gangs.remove_job(job)
+        self.queues.job_changed(job.metadata.uid)
         self.runs.remove_job(job)
 
     def set_slice(self, slice_: ResourceSlice) -> None:
@@ -161,15 +173,48 @@ class ClusterState(ClaimBook):
         self.mapped_devices.remove_slice(slice_)
         self._slice_changed(slice_)
 
+    def set_group(self, group: GroupObject) -> None:
+        """A group of pods."""
+        self.gangs.set_group(group)
+        self.queues.group_changed(key_of_group(group))
+
+    def remove_group(self, group: GroupObject) -> None:
+        self.gangs.remove_group(group)
+        self.queues.group_changed(key_of_group(group))
+
+    def set_queue(self, queue: KaiQueue) -> None:
+        if self.queues.set_queue(queue):
+            self._wake(Wake.ANYTHING)
+
+    def remove_queue(self, queue: KaiQueue) -> None:
+        self.queues.remove_queue(queue.metadata.name)
+        self._wake(Wake.ANYTHING)
+
     def set_class(self, device_class: DeviceClass) -> None:
+        known = self.inventory.classes.get(device_class.metadata.name)
         self.inventory.apply_class(device_class)
         self.extended.apply(device_class)
+        if counts_as_gpu(device_class) or (known is not None and counts_as_gpu(known)):
+            self.queues.classes_changed()
         self._everything_changed()
 
     def remove_class(self, device_class: DeviceClass) -> None:
         self.inventory.remove_class(device_class.metadata.name)
         self.extended.remove(device_class.metadata.name)
+        if counts_as_gpu(device_class):
+            self.queues.classes_changed()
         self._everything_changed()
+
+    def set_claim(self, claim: ResourceClaim) -> bool:
+        """Take in a claim. Returns whether this version was new."""
+        is_new = super().set_claim(claim)
+        if is_new:
+            self.queues.claim_changed(claim.metadata.namespace, claim.metadata.name)
+        return is_new
+
+    def remove_claim(self, claim: ResourceClaim) -> None:
+        super().remove_claim(claim)
+        self.queues.claim_changed(claim.metadata.namespace, claim.metadata.name)
 
     def set_taint_rule(self, rule: DeviceTaintRule) -> None:
         self.inventory.apply_taint_rule(rule)
@@ -194,6 +239,13 @@ class ClusterState(ClaimBook):
     def has_offers(self) -> bool:
         """Whether any node has a price or is spot, so that it matters what pods say about that."""
         return self._nodes.offers > 0
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs the cluster has, by what counts as one in queues."""
+        offered = self._nodes.extended.items()
+        of_kubelets = sum(number for name, number in offered if self.queues.is_gpu(name))
+        return of_kubelets + self.queues.gpus_in_pools()
 
     @property
     def soft_taints(self) -> int:

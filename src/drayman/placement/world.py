@@ -10,7 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 
 from drayman.api.core import Namespace, Node, Pod
-from drayman.api.custom_groups import KaiPodGroup, KaiTopology, KueueTopology, PluginPodGroup
+from drayman.api.custom_groups import (
+    KaiPodGroup,
+    KaiQueue,
+    KaiTopology,
+    KueueTopology,
+    PluginPodGroup,
+)
 from drayman.api.jobs import Job
 from drayman.api.kueue import (
     ClusterQueue,
@@ -71,6 +77,7 @@ class Objects:
     pod_groups: tuple[PodGroup, ...] = ()
     plugin_pod_groups: tuple[PluginPodGroup, ...] = ()
     kai_pod_groups: tuple[KaiPodGroup, ...] = ()
+    kai_queues: tuple[KaiQueue, ...] = ()
     kai_topologies: tuple[KaiTopology, ...] = ()
     kueue_topologies: tuple[KueueTopology, ...] = ()
     namespaces: tuple[Namespace, ...] = ()

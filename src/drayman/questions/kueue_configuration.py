@@ -10,16 +10,14 @@ from drayman.api.errors import DocumentError
 from drayman.api.struct import Json
 from drayman.cluster import Client
 from drayman.cluster.errors import ForbiddenError, NotFoundError
-from drayman.cluster.resources import generic
+from drayman.cluster.resources import CONFIG_MAPS
 from drayman.questions.errors import QuestionError
 from drayman.quota.charging.mapping_rules import MappingsError, read_mappings
 from drayman.quota.charging.mappings import DeviceClassMappings
 from drayman.quota.charging.rules import Gates
+from drayman.quota.settings import CONFIG_KEY, CONFIG_MAP, KUEUE_NAMESPACE
 
 GROUP: Final = "config.kueue.x-k8s.io/"
-NAMESPACE: Final = "kueue-system"
-CONFIG_MAP: Final = "kueue-manager-config"
-KEY: Final = "controller_manager_config.yaml"
 
 
 def configuration_in(name: str, data: bytes) -> dict[str, Json]:
@@ -35,16 +33,15 @@ def configuration_in(name: str, data: bytes) -> dict[str, Json]:
 
 
 async def configuration_of(client: Client) -> dict[str, Json] | None:
-    """The Configuration of the Kueue that is installed in a cluster; None if there is none, or none that may be read."""
-    resource = generic("v1", "configmaps", "ConfigMap", namespaced=True)
+    """The Configuration that the queues of a cluster work by; None if there is none, or none that may be read."""
     try:
-        value = await client.get(resource, CONFIG_MAP, NAMESPACE)
+        value = await client.get(CONFIG_MAPS, CONFIG_MAP, KUEUE_NAMESPACE)
     except (NotFoundError, ForbiddenError):
         return None
-    text = (value.get("data") or {}).get(KEY)
+    text = (value.get("data") or {}).get(CONFIG_KEY)
     if not isinstance(text, str):
         return None
-    return configuration_in(f"configmap {NAMESPACE}/{CONFIG_MAP}", text.encode())
+    return configuration_in(f"configmap {KUEUE_NAMESPACE}/{CONFIG_MAP}", text.encode())
 
 
 def mappings_in(name: str, configuration: Json, gates: Gates | None = None) -> DeviceClassMappings:
@@ -68,6 +65,6 @@ def _configurations(name: str, data: bytes) -> Iterator[dict[str, Json]]:
         if version.startswith(GROUP) and kind == "Configuration":
             yield value
         elif (version, kind) == ("v1", "ConfigMap"):
-            text = (value.get("data") or {}).get(KEY)
+            text = (value.get("data") or {}).get(CONFIG_KEY)
             if isinstance(text, str):
-                yield from _configurations(f"{name}: {KEY}", text.encode())
+                yield from _configurations(f"{name}: {CONFIG_KEY}", text.encode())

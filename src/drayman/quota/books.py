@@ -14,7 +14,7 @@ from drayman.quota.cluster_queues import DRAIN, HOLD, ClusterQueueState
 from drayman.quota.entries import Entry, Holding
 from drayman.quota.reasons import FLAVOR_NOT_FOUND, STOPPED, TOPOLOGY_NOT_FOUND
 from drayman.quota.tree.building import Forest, forest_of
-from drayman.quota.tree.ledger import Ledger
+from drayman.quota.tree.ledger import Ledger, Usage
 
 STOPPING = (HOLD, DRAIN)
 
@@ -41,6 +41,7 @@ class Books:
             self._forest = forest_of(specs, self._cohorts)
             for name, queue in self.queues.items():
                 queue.node = self._forest.queues.get(name)
+                queue.changes += 1
                 self._charge_all(queue)
         return self._forest
 
@@ -142,6 +143,7 @@ class Books:
         if queue is None:
             return
         queue.holders[entry.key] = entry
+        queue.changes += 1
         if self._forest is not None and queue.node is not None:
             self.ledger.add(queue.node, holding.usage)
 
@@ -153,9 +155,25 @@ class Books:
         queue = self.queues.get(holding.cluster_queue)
         if queue is None or queue.holders.pop(entry.key, None) is None:
             return
+        queue.changes += 1
         if self._forest is not None and queue.node is not None:
             self.ledger.remove(queue.node, holding.usage)
         self.wake(queue.name)
+
+    def recharge(self, entry: Entry, holding: Holding) -> None:
+        """What a workload holds is charged otherwise from now on."""
+        had, entry.holding = entry.holding, holding
+        queue = self.queues.get(holding.cluster_queue)
+        if had is None or queue is None or entry.key not in queue.holders:
+            return
+        before, after = had.usage.quota, holding.usage.quota
+        if before == after:
+            return
+        if self._forest is not None and queue.node is not None:
+            self.ledger.remove(queue.node, Usage(before))
+            self.ledger.add(queue.node, Usage(after))
+        if any(after.get(what, 0) < amount for what, amount in before.items()):
+            self.wake(queue.name)
 
     # Who is tried next.
 

@@ -25,6 +25,7 @@ class ClusterQueueState:
 
     __slots__ = (
         "admitted",
+        "changes",
         "flavors",
         "groups",
         "holders",
@@ -41,6 +42,8 @@ class ClusterQueueState:
         self.node: Node | None = None
         """None where its cohorts form a circle."""
         self.holders: dict[str, Entry] = {}
+        self.changes = 0
+        """Grows when workloads get or give up its quota, and when its tree is built anew."""
         self.inactive: str = ""
         """Why it is not active, as its condition says it; empty if it is."""
         self.set_spec(spec)

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 
 from drayman.api.kueue_workload import BLOCKED_ON_PREEMPTION_GATES
-from drayman.quota.admissions import admission_of
+from drayman.quota.admissions import admission_of, uses_of_claims
 from drayman.quota.amounts import FlavorResource
 from drayman.quota.cluster_queues import ANY, ClusterQueueState
 from drayman.quota.decisions import Decision, Preempted, Refused, Reserved
 from drayman.quota.demands import Unpriced
-from drayman.quota.entries import Entry, Refusal
-from drayman.quota.flavors.assigning import Assigner, Rules
+from drayman.quota.entries import Attempt, Entry, Refusal
+from drayman.quota.flavors.assigning import Assigner, Pinned, Rules
 from drayman.quota.flavors.assignment import Assignment, Mode
 from drayman.quota.flavors.placing import Placing
 from drayman.quota.flavors.reducing import can_shrink, largest
@@ -45,16 +45,21 @@ class Cycle:
         placing: Placing,
         queues: Mapping[str, ClusterQueueState],
         ledger: Ledger,
+        number: int,
         *,
         one_at_a_time: bool = False,
         is_blocked: bool = False,
     ) -> None:
-        """`one_at_a_time`: nobody gets quota until the pods of whoever got it before are ready; `is_blocked`: some are not."""
+        """`number` counts cycles.
+
+        `one_at_a_time`: nobody gets quota until the pods of whoever got it before are ready; `is_blocked`: some are not.
+        """
         self._rules = rules
         self._preemptor = preemptor
         self._placing = placing
         self._queues = queues
         self._ledger = ledger
+        self._number = number
         self._decisions: list[Decision] = []
         self._one_at_a_time = one_at_a_time
         self._is_blocked = is_blocked
@@ -80,14 +85,39 @@ class Cycle:
     # Nomination.
 
     def _nominee(self, queue: ClusterQueueState, entry: Entry) -> Nominee:
-        assignment, targets = self._solution(queue, entry)
-        return Nominee(entry, queue, assignment, targets)
+        attempt = Attempt(self._number, queue.changes)
+        if entry.attempt.is_outdated(attempt):
+            entry.positions = {}
+        entry.attempt = attempt
+        replaced = _replaced(queue, entry)
+        if not replaced:
+            return Nominee(entry, queue, *self._solution(queue, entry))
+        found = self._solution_without(replaced, queue, entry, _flavors_of(replaced.values()))
+        return Nominee(entry, queue, *found)
+
+    def _solution_without(
+        self,
+        gone: Mapping[str, Entry],
+        queue: ClusterQueueState,
+        entry: Entry,
+        pinned: Pinned | None,
+    ) -> tuple[Assignment, tuple[Target, ...]]:
+        """What it would be if others gave up their quota."""
+        with self._ledger.trial():
+            self._take(gone.values())
+            self._preemptor.gone = gone
+            found = self._solution(queue, entry, pinned)
+            self._preemptor.gone = frozenset()
+        return found
 
     def _solution(
-        self, queue: ClusterQueueState, entry: Entry
+        self, queue: ClusterQueueState, entry: Entry, pinned: Pinned | None = None
     ) -> tuple[Assignment, tuple[Target, ...]]:
-        """What a workload would get and whom it would take: in full if possible, with fewer pods otherwise."""
-        assigner = Assigner(self._rules, queue, entry)
+        """What a workload would get and whom it would take: in full if possible, with fewer pods otherwise.
+
+        `pinned`: with these flavors and no others.
+        """
+        assigner = Assigner(self._rules, queue, entry, pinned)
         full = self._placing.placed(assigner.assign())
         if full.mode is Mode.FIT:
             return full, ()
@@ -129,6 +159,7 @@ class Cycle:
     # Processing.
 
     def _process(self, nominee: Nominee) -> None:
+        is_early = self._think_again(nominee)
         mode = nominee.assignment.mode
         if mode is Mode.NO_FIT:
             self._refuse(nominee, Again.NO_QUOTA, nominee.assignment.refusal)
@@ -139,11 +170,11 @@ class Cycle:
             again = Again.NO_QUOTA if roomless is None else Again.ROOM
             self._refuse(nominee, again, roomless or nominee.assignment.refusal)
             return
-        if self._is_overtaken(nominee):
-            self._think_again(nominee)
-            if nominee.assignment.mode is not Mode.PREEMPT or not nominee.targets:
-                self._skip(nominee, "others that it needs gone are already being preempted")
-                return
+        if is_early:
+            text = "It will fit when those are gone that others preempt"
+            self._ledger.add(nominee.queue.place, nominee.assignment.usage)
+            self._refuse(nominee, Again.VICTIMS, Refusal(WAITING_FOR_PREEMPTED, text))
+            return
         if not self._fits(nominee):
             self._skip(nominee, "Workload no longer fits after processing another workload")
             return
@@ -160,12 +191,14 @@ class Cycle:
             self._refuse(nominee, Again.ALONE, Refusal(WAITING_FOR_PODS_READY, text))
             return
         self._ledger.add(nominee.queue.place, nominee.assignment.usage)
+        self._gone.update(_replaced(nominee.queue, nominee.entry))
         if nominee.targets:
             self._preempt(nominee)
         else:
             self._is_blocked = self._one_at_a_time
             admission = admission_of(nominee.queue.name, nominee.assignment)
-            self._decisions.append(Reserved(nominee.entry.key, admission))
+            claims = uses_of_claims(nominee.assignment)
+            self._decisions.append(Reserved(nominee.entry.key, admission, claims))
 
     def _is_overtaken(self, nominee: Nominee) -> bool:
         """Whether others that came before have driven out its victims, or need the room that it was to have."""
@@ -178,25 +211,29 @@ class Cycle:
         admission = admission_of(nominee.queue.name, nominee.assignment)
         return not room.fits(nominee.entry, admission, victims)
 
-    def _think_again(self, nominee: Nominee) -> None:
-        """Find another solution, with those gone that others have driven out in this cycle."""
-        with self._ledger.trial():
-            self._take(self._gone.values())
-            self._preemptor.gone = self._gone
-            nominee.assignment, nominee.targets = self._solution(nominee.queue, nominee.entry)
-            self._preemptor.gone = frozenset()
+    def _think_again(self, nominee: Nominee) -> bool:
+        """Find another solution with the same flavors, where others came before in this cycle.
+
+        They have taken the places, drive out those that this one would have driven out, or need the room of those. Returns whether it
+        fits only because others are driven out, and so not before they are gone.
+        """
+        overlaps = self._is_overtaken(nominee)
+        if not overlaps and self._placing.are_free(nominee.assignment):
+            return False
+        gone = {**(self._gone if overlaps else {}), **_replaced(nominee.queue, nominee.entry)}
+        pinned = nominee.assignment.flavors
+        found = self._solution_without(gone, nominee.queue, nominee.entry, pinned)
+        nominee.assignment, nominee.targets = found
+        return overlaps and nominee.assignment.mode is Mode.FIT
 
     def _fits(self, nominee: Nominee) -> bool:
         """Whether it fits beside those that came before, without those that they and it drive out."""
         usage = nominee.assignment.usage
-        if usage.places and not self._placing.are_free(nominee.assignment):
-            # Others took the places in this cycle. There may be some elsewhere, with the same flavors.
-            nominee.assignment = self._placing.placed(nominee.assignment)
-            if nominee.assignment.mode is not Mode.FIT:
-                return False
-        if not self._gone and not nominee.targets:
+        replaced = _replaced(nominee.queue, nominee.entry)
+        if not self._gone and not nominee.targets and not replaced:
             return nominee.queue.place.fits(usage.quota)
-        leaving = {**self._gone, **{each.entry.key: each.entry for each in nominee.targets}}
+        leaving = {**self._gone, **replaced}
+        leaving |= {each.entry.key: each.entry for each in nominee.targets}
         with self._ledger.trial():
             self._take(leaving.values())
             return nominee.queue.place.fits(usage.quota)
@@ -216,7 +253,7 @@ class Cycle:
     def _take(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
             holding = held_by(entry)
-            self._ledger.remove(self._queues[holding.cluster_queue].place, holding.usage)
+            self._ledger.remove(self._queues[holding.cluster_queue].place, holding.freed)
 
     def _hold(self, nominee: Nominee) -> None:
         """Keep from others what a workload could use, though nobody may be driven out for it, until the end of the cycle.
@@ -261,6 +298,12 @@ class Cycle:
         entry = nominee.entry
         # Who preempts begins with the first flavor again: with its victims gone, everything may be otherwise.
         entry.positions = {} if again is Again.VICTIMS else nominee.assignment.positions
+        if again is Again.NO_QUOTA:
+            # Of a search that goes on with other flavors, what it came to the last time is said until it has come to its end: otherwise
+            # who is tried again and again, as the head of a strict queue is, would say something else each time.
+            if not entry.positions:
+                entry.refusal = said
+            said = entry.refusal or said
         self._decisions.append(Refused(entry.key, said.reason, said.message))
         nominee.queue.waiting.refuse(entry, again)
 
@@ -270,3 +313,19 @@ def _without_room(found: Found) -> str:
     if found.gave_up:
         return "too many might have to go for quota and room to say who, so nobody is preempted"
     return "others could be preempted for quota, but there would be no room for all of its pods"
+
+
+def _replaced(queue: ClusterQueueState, entry: Entry) -> dict[str, Entry]:
+    """The workload whose place another one takes, if that holds quota of the same queue."""
+    old = queue.holders.get(entry.facts.replaces) if entry.facts.replaces else None
+    return {} if old is None else {old.key: old}
+
+
+def _flavors_of(entries: Iterable[Entry]) -> dict[tuple[str, str], str]:
+    """What workloads hold, by pod set and resource."""
+    return {
+        (assigned.name, resource): flavor
+        for entry in entries
+        for assigned in held_by(entry).admission.pod_set_assignments
+        for resource, flavor in assigned.flavors.items()
+    }

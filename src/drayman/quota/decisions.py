@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from drayman.api.kueue_workload import Admission
+from drayman.quota.claims.users import ClaimUse
 
 
 class Reserved(Struct, frozen=True):
@@ -12,6 +13,8 @@ class Reserved(Struct, frozen=True):
 
     key: str
     admission: Admission
+    claims: tuple[ClaimUse, ...] = ()
+    """The claims that others may use as well, with what the workload pays for them. It is written together with the admission."""
 
 
 class Preempted(Struct, frozen=True):

@@ -15,6 +15,7 @@ from drayman.api.core import NodeSelector, Pod, Toleration
 from drayman.api.kueue import PodTemplate
 from drayman.api.kueue_workload import TopologyRequest
 from drayman.quota.amounts import Amounts
+from drayman.quota.claims.prices import ClaimPrice, together
 
 
 class PodSetDemand(Struct, frozen=True):
@@ -26,8 +27,8 @@ class PodSetDemand(Struct, frozen=True):
     """The least that the workload can do with; None: all or nothing."""
     per_pod: Amounts
     """After transformations, exclusions and the price of devices, never negative."""
-    once: Amounts
-    """What the set costs however many pods it has: claims that its pods share."""
+    claims: tuple[ClaimPrice, ...]
+    """What the set costs however many pods it has: claims that its pods name. Who pays for them is known when quota is reserved."""
     of_nodes: Amounts
     """What a pod asks of the node it runs on, as its containers say it."""
     node_selector: Mapping[str, str]
@@ -37,6 +38,17 @@ class PodSetDemand(Struct, frozen=True):
     topology: TopologyRequest | None
     sample: Pod | None = None
     """One of the pods, if they may ask for devices."""
+    devices: Amounts = {}
+    """What the devices of a pod cost, which is part of `per_pod`."""
+    priced: PodSetRequest | None = None
+    """What was priced, if it may cost otherwise in a flavor."""
+    admin_devices: int = 0
+    """Devices that each pod looks at with admin access, at no cost."""
+
+    @property
+    def once(self) -> Amounts:
+        """What the set costs as a whole if nobody else uses its claims."""
+        return together(self.claims)
 
 
 # The price of devices.
@@ -69,8 +81,17 @@ class Charged(Struct, frozen=True):
     """To be added to what a pod of the set asks for, by the name of the quota resource."""
     replaced: frozenset[str] = frozenset()
     """Resources of the pod's own requests that the charges stand for. They are not counted as such."""
-    once: Amounts = {}
-    """For claims that the pods share: to be added to the set as a whole, however many pods it has."""
+    claims: tuple[ClaimPrice, ...] = ()
+    """The claims that the pods name: what each costs all of its users, however many pods the set has."""
+    varies: bool = False
+    """Whether it depends on the devices that there are: those on the nodes of a flavor may cost otherwise."""
+    admin_devices: int = 0
+    """Devices that a pod looks at with admin access: they cost nothing."""
+
+    @property
+    def once(self) -> Amounts:
+        """What the set costs as a whole if nobody else uses its claims."""
+        return together(self.claims)
 
 
 class Unpriced(Struct, frozen=True):
@@ -90,11 +111,17 @@ class Pricing(Protocol):
     """
 
     def price_workload(
-        self, namespace: str, pod_sets: Sequence[PodSetRequest], *, workload: str = ""
+        self,
+        namespace: str,
+        pod_sets: Sequence[PodSetRequest],
+        *,
+        workload: str = "",
+        flavor: Mapping[str, str] | None = None,
     ) -> Mapping[str, Charged] | Unpriced:
         """What one pod of each set costs, by the name of the set. A template without devices is `Charged({})`.
 
-        All sets at once, because they may share claims and compete for devices. `workload` is the key of the workload.
+        All sets at once, because they may share claims and compete for devices. `workload` is the key of the workload. With the node
+        labels of a `flavor`, only devices on its nodes are there.
         """
         ...
 

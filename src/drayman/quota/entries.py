@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from drayman.api.kueue_workload import Admission, Workload
 from drayman.quota.amounts import FlavorResource
-from drayman.quota.demands import PodSetDemand, Unpriced
+from drayman.quota.claims.prices import ClaimPrice
+from drayman.quota.claims.users import ClaimUse
+from drayman.quota.demands import Charged, PodSetDemand, Unpriced
 from drayman.quota.tree.ledger import Usage
+from drayman.quota.tree.nodes import FlavorAmounts
 
 Positions = Mapping[tuple[str, str], int]
 """By pod set and resource, the flavor that was tried last. What was tried to the end is not in it."""
+
+
+class Attempt(NamedTuple):
+    """When a workload was last tried."""
+
+    cycle: int
+    changes: int
+    """What had happened to its queue by then."""
+
+    def is_outdated(self, now: Attempt) -> bool:
+        """Whether it was not in the cycle before, and things have changed since."""
+        return now.cycle - self.cycle > 1 and now.changes > self.changes
 
 
 class Refusal(Struct, frozen=True):
@@ -28,14 +45,34 @@ class Holding(Struct, frozen=True):
     cluster_queue: str
     admission: Admission
     usage: Usage
-    """What counts: less than what was reserved once pods are reclaimable."""
+    """What counts: less than what was reserved once pods are reclaimable, and with what the workload pays for claims now."""
+    own: FlavorAmounts
+    """What counts of quota without the claims that others may use as well."""
     uses: frozenset[FlavorResource]
     """Every flavor and resource that was assigned, also where nothing of it is used."""
     reserved_at: float
+    claims: tuple[ClaimUse, ...] = ()
+    """Those that others may use as well, as the workload's object has them."""
+    to_others: FlavorAmounts = {}
+    """What is not free when the workload gives its quota back, because others pay it then."""
 
     def is_same(self, other: Holding) -> bool:
-        """Whether as much of the same is held, whenever that was reserved."""
-        return self.cluster_queue == other.cluster_queue and self.usage == other.usage
+        """Whether as much of the same is held, whenever that was reserved, and whoever pays for claims."""
+        return (
+            self.cluster_queue == other.cluster_queue
+            and self.own == other.own
+            and self.usage.places == other.usage.places
+            and [use.identity for use in self.claims] == [use.identity for use in other.claims]
+        )
+
+    @property
+    def freed(self) -> Usage:
+        """What is free when the workload gives its quota back."""
+        if not self.to_others:
+            return self.usage
+        kept = self.to_others
+        quota = {what: amount - kept.get(what, 0) for what, amount in self.usage.quota.items()}
+        return replace(self.usage, quota=quota)
 
 
 class Facts(Struct, frozen=True):
@@ -64,6 +101,8 @@ class Facts(Struct, frozen=True):
     """Whether it may not preempt anybody yet."""
     admitted: bool
     pods_ready: bool
+    replaces: str = ""
+    """The key of the workload whose place it takes when it gets quota: a smaller slice of the same job, with part of what it asks for."""
 
     def asks_otherwise(self, later: Facts) -> bool:
         """Whether it asks for something else later on, or in another place, or with another right."""
@@ -83,7 +122,18 @@ class Facts(Struct, frozen=True):
 class Entry:
     """A workload in the engine."""
 
-    __slots__ = ("assumed", "facts", "holding", "positions", "shape", "source", "waits_in")
+    __slots__ = (
+        "assumed",
+        "attempt",
+        "facts",
+        "holding",
+        "positions",
+        "prices",
+        "refusal",
+        "shape",
+        "source",
+        "waits_in",
+    )
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -93,6 +143,12 @@ class Entry:
         """Whether it holds what the engine gave it and its object does not say so yet."""
         self.positions: Positions = {}
         """Where to go on with flavors. Empty: from the first."""
+        self.attempt = Attempt(0, 0)
+        """When these were found."""
+        self.prices: dict[Hashable, Mapping[str, Charged] | Unpriced] = {}
+        """What was asked of prices in flavors, as long as it waits and devices do not change."""
+        self.refusal: Refusal | None = None
+        """Why it got nothing when all flavors had been tried."""
         self.source: Workload | None = None
         """The object that it was last read from."""
         self.waits_in = ""
@@ -101,13 +157,22 @@ class Entry:
     def update(self, facts: Facts) -> None:
         """Follow a change of its object."""
         if facts.demands != self.facts.demands:
-            self.positions = {}
+            self.positions, self.refusal, self.prices = {}, None, {}
         self.facts = facts
         self.shape = shape_of(facts)
 
     @property
     def key(self) -> str:
         return self.facts.key
+
+    @property
+    def admin_devices(self) -> int:
+        """How many devices the pods that it has quota for look at with admin access. They cost nothing."""
+        demands = self.facts.demands
+        if self.holding is None or isinstance(demands, Unpriced):
+            return 0
+        pods = {e.name: e.count or 0 for e in self.holding.admission.pod_set_assignments}
+        return sum(each.admin_devices * pods.get(each.name, 0) for each in demands)
 
     def __repr__(self) -> str:
         return f"workload {self.facts.key}"
@@ -118,7 +183,7 @@ def shape_of(facts: Facts) -> Hashable:
     demands = facts.demands
     if isinstance(demands, Unpriced):
         return facts.key
-    return facts.priority, tuple(map(_demand_shape, demands))
+    return facts.priority, facts.replaces, tuple(map(_demand_shape, demands))
 
 
 def _demand_shape(demand: PodSetDemand) -> Hashable:
@@ -127,7 +192,7 @@ def _demand_shape(demand: PodSetDemand) -> Hashable:
         demand.count,
         demand.min_count,
         frozenset(demand.per_pod.items()),
-        frozenset(demand.once.items()),
+        tuple(map(_claim_shape, demand.claims)),
         frozenset(demand.of_nodes.items()),
         frozenset(demand.node_selector.items()),
         demand.affinity,
@@ -137,11 +202,15 @@ def _demand_shape(demand: PodSetDemand) -> Hashable:
     )
 
 
+def _claim_shape(price: ClaimPrice) -> Hashable:
+    return price.claim, frozenset(price.amounts.items()), price.share
+
+
 def _claims(demand: PodSetDemand) -> Hashable:
     """What decides, besides amounts, on which nodes there are devices for the pods."""
     if demand.sample is None:
         return ()
-    return tuple(
+    return demand.sample.metadata.namespace, tuple(
         (entry.resource_claim_name, entry.resource_claim_template_name)
         for entry in demand.sample.spec.resource_claims
     )

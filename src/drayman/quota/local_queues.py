@@ -58,8 +58,8 @@ class LocalQueues:
         return self._queues.get(key)
 
     def members(self, key: str) -> Iterator[str]:
-        """The workloads in a local queue, in the order of their names."""
-        return iter(sorted(self._members.get(key, ())))
+        """The workloads in a local queue, in no particular order."""
+        return iter(tuple(self._members.get(key, ())))
 
     def join(self, key: str, workload: str) -> None:
         self._members.setdefault(key, set()).add(workload)

@@ -68,7 +68,8 @@ class _Tournament:
         for place, nominee in nominees.items():
             with ledger.trial():
                 ledger.add(place, nominee.assignment.usage)
-                wanted = nominee.assignment.usage.quota
+                amounts = nominee.assignment.usage.quota
+                wanted = [what for what, amount in amounts.items() if amount > 0]
                 for node in (place, *place.ancestors()):
                     if node.parent is not None:
                         key = (not node.is_within_quota(wanted), share_of(node))

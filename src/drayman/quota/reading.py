@@ -22,11 +22,13 @@ from drayman.api.kueue_workload import (
 from drayman.api.limit_ranges import LimitRange
 from drayman.api.times import seconds_of
 from drayman.quota.admissions import holding_of
+from drayman.quota.claims.records import uses_of
 from drayman.quota.demands import PodSetDemand, Pricing, Unpriced
 from drayman.quota.entries import Facts, Holding
 from drayman.quota.reasons import ADMISSION_CHECK, PODS_READY_TIMEOUT
 from drayman.quota.requests import demands_of
 from drayman.quota.settings import EVICTION, QuotaSettings
+from drayman.workloads.queued.names import REPLACES
 
 _OPEN = "Open"
 
@@ -86,8 +88,9 @@ def read(
         gates_closed=any(each.name not in opened for each in spec.preemption_gates),
         admitted=status.is_true(ADMITTED),
         pods_ready=status.is_true(PODS_READY),
+        replaces=metadata.annotations.get(REPLACES, ""),
     )
-    return Reading(facts, _holding(status, demands))
+    return Reading(facts, _holding(workload, status, demands))
 
 
 def _queued_since(status: WorkloadStatus, created: float, settings: QuotaSettings) -> float:
@@ -102,10 +105,12 @@ def _queued_since(status: WorkloadStatus, created: float, settings: QuotaSetting
 
 
 def _holding(
-    status: WorkloadStatus, demands: tuple[PodSetDemand, ...] | Unpriced
+    workload: Workload, status: WorkloadStatus, demands: tuple[PodSetDemand, ...] | Unpriced
 ) -> Holding | None:
     reserved = status.condition(QUOTA_RESERVED)
     if status.admission is None or reserved is None or reserved.status != "True":
         return None
     since = seconds_of(reserved.last_transition_time) or 0.0
-    return holding_of(status.admission, since, demands, status.reclaimable_pods)
+    metadata = workload.metadata
+    claims = uses_of(metadata.namespace, metadata.annotations)
+    return holding_of(status.admission, since, demands, status.reclaimable_pods, claims)

@@ -101,13 +101,16 @@ def _demand(
         count=pods.count,
         min_count=pods.min_count,
         per_pod={name: max(0, amount) for name, amount in plus(kept, price.charges).items()},
-        once=price.once,
+        devices=price.charges,
+        claims=price.claims,
         of_nodes=asked,
         node_selector=spec.node_selector,
         affinity=affinity.required_during_scheduling_ignored_during_execution if affinity else None,
         tolerations=spec.tolerations,
         topology=pod_set.topology_request,
         sample=_sample(namespace, pods),
+        priced=pods if price.varies else None,
+        admin_devices=price.admin_devices,
     )
 
 

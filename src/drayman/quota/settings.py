@@ -15,6 +15,10 @@ INITIAL_SHARE: Final = "LessThanInitialShare"
 IGNORE_UNDECLARED: Final = "IgnoreUndeclared"
 REPLACE: Final = "Replace"
 EVICTION: Final = "Eviction"
+KUEUE_NAMESPACE: Final = "kueue-system"
+CONFIG_MAP: Final = "kueue-manager-config"
+CONFIG_KEY: Final = "controller_manager_config.yaml"
+"""Where an installation of Kueue has its Configuration: namespace, ConfigMap, and the key in it."""
 
 
 class Transformation(ApiStruct, merge_key=("input",)):

@@ -27,6 +27,7 @@ from drayman.placement.fit.readiness import is_ready
 from drayman.quota.admissions import by_resource, holding_of
 from drayman.quota.amounts import Amounts, plus
 from drayman.quota.books import Books
+from drayman.quota.claim_charges import ClaimCharges
 from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.cycle import Cycle
 from drayman.quota.decisions import Decision, Evicted, Refused, Reserved
@@ -34,6 +35,7 @@ from drayman.quota.demands import NotPlaced, Pricing, Unpriced
 from drayman.quota.entries import Entry, Holding
 from drayman.quota.flavors.assigning import Rules
 from drayman.quota.flavors.placing import Placing
+from drayman.quota.flavors.prices import FlavorPrices
 from drayman.quota.local_queues import LocalQueues
 from drayman.quota.past_use import PastUse
 from drayman.quota.preemption.for_room import ForRoom
@@ -55,6 +57,8 @@ class QuotaState:
         self.settings = settings
         self.books = Books()
         self.entries: dict[str, Entry] = {}
+        self._successors: dict[str, str] = {}
+        """By the key of a workload, the one that takes its place when it gets quota."""
         self._pricing = pricing
         self._nodes: dict[str, object] = {}
         """What was last seen of each node, as far as places depend on it."""
@@ -67,7 +71,9 @@ class QuotaState:
         self._local = LocalQueues(self.past_use)
         if self.past_use is not None:
             self._preemptor.past_use = self.past_use.share
+        self.claims = ClaimCharges(self.books, self.entries)
         self._revision = 0
+        self._cycles = 0
         self._placing = Placing(self.books.ledger.topologies, self.books.flavors)
         self._rules = Rules(
             self.books.flavors,
@@ -75,6 +81,8 @@ class QuotaState:
             self._placing,
             ignores_undeclared=settings.resources.quota_check_strategy == IGNORE_UNDECLARED,
             shares_fairly=settings.fair_sharing is not None,
+            claims=self.claims.users,
+            prices=FlavorPrices(pricing),
         )
 
     # Queues and what they are made of. A spec that makes no sense raises DecodeError or SelectorError and changes nothing.
@@ -135,7 +143,7 @@ class QuotaState:
         return used
 
     def _after_local_queue(self, key: str, now: float) -> None:
-        for each in self._local.members(key):
+        for each in sorted(self._local.members(key)):
             if self.entries[each].holding is None:
                 self._requeue(self.entries[each], now)
 
@@ -208,6 +216,7 @@ class QuotaState:
                 self.books.wake(entry.waits_in)
             self.remove_workload(facts.key)
             return
+        self.claims.note(None if entry is None else entry.facts, facts)
         if entry is None:
             entry = self.entries[facts.key] = Entry(facts)
             changed = True
@@ -223,11 +232,25 @@ class QuotaState:
             entry.update(facts)
         self._local.join(facts.queue, facts.key)
         entry.source = workload
+        if facts.replaces:
+            self._successors[facts.replaces] = facts.key
+        if self._is_superseded(facts.key):
+            self._retire(entry)
+            return
         if reading.holding is None and entry.assumed:
             return
         entry.assumed = False
         if changed or reading.holding != entry.holding:
             self._follow(entry, reading.holding, now)
+
+    def devices_changed(self, key: str) -> None:
+        """What devices cost a workload in flavors may be otherwise from now on."""
+        entry = self.entries.get(key)
+        if entry is None or isinstance(entry.facts.demands, Unpriced):
+            return
+        entry.prices, entry.positions = {}, {}
+        if any(demand.priced is not None for demand in entry.facts.demands):
+            self.books.wake(entry.waits_in)
 
     def remove_workload(self, key: str) -> None:
         entry = self.entries.pop(key, None)
@@ -235,30 +258,67 @@ class QuotaState:
             return
         self._preemptor.quarrels.forget()
         self._local.leave(entry.facts.queue, key)
-        self.books.release(entry)
+        self.claims.note(entry.facts, None)
+        self.claims.release(entry)
         self._dequeue(entry)
+        if entry.facts.replaces:
+            if self._successors.get(entry.facts.replaces) == key:
+                del self._successors[entry.facts.replaces]
+            self._reinstate(entry.facts.replaces, 0.0)
 
     def forget(self, key: str, now: float) -> None:
-        """Take back what a cycle gave a workload, because it could not be written."""
+        """Take back what a cycle decided about a workload, because it could not be written."""
         entry = self.entries.get(key)
-        if entry is not None and entry.assumed:
+        if entry is None:
+            return
+        # Who was to give way has not been told, and may be driven out again.
+        self._preemptor.quarrels.forget()
+        if entry.assumed:
             if self.past_use is not None:
                 self.past_use.not_admitted(entry.facts.queue, key)
             self._follow(entry, None, now)
+        elif entry.holding is not None:
+            self.books.wake(entry.holding.cluster_queue)
 
     def _follow(self, entry: Entry, holding: Holding | None, now: float) -> None:
         """Make what a workload holds, and where it waits, agree with its object."""
         had = entry.holding
         entry.assumed = False
         if holding is None:
-            self.books.release(entry)
+            self.claims.release(entry)
+            if entry.facts.replaces:
+                self._reinstate(entry.facts.replaces, now)
             self._requeue(entry, now)
         elif had is not None and had.is_same(holding):
-            entry.holding = holding
+            self.claims.follow(entry, holding)
         else:
-            self.books.release(entry)
+            self.claims.release(entry)
             self._dequeue(entry)
-            self.books.take(entry, holding)
+            self.claims.take(entry, holding)
+            self._supersede(entry)
+
+    # A slice of a job that takes the place of a smaller one.
+
+    def _is_superseded(self, key: str) -> bool:
+        """Whether another workload has taken the place of this one, and holds what it held."""
+        successor = self.entries.get(self._successors.get(key, ""))
+        return successor is not None and successor.holding is not None
+
+    def _supersede(self, entry: Entry) -> None:
+        """A workload has quota: that of the one whose place it takes is part of it."""
+        old = self.entries.get(entry.facts.replaces) if entry.facts.replaces else None
+        if old is not None:
+            self._retire(old)
+
+    def _retire(self, entry: Entry) -> None:
+        self.claims.release(entry)
+        self._dequeue(entry)
+
+    def _reinstate(self, key: str, now: float) -> None:
+        """What took the place of a workload has no quota after all."""
+        old = self.entries.get(key)
+        if old is not None and old.holding is None and old.source is not None:
+            self.set_workload(old.source, now)
 
     def _requeue(self, entry: Entry, now: float) -> None:
         self._dequeue(entry)
@@ -272,6 +332,7 @@ class QuotaState:
             self.books.is_ready(queue.name)
 
     def _dequeue(self, entry: Entry) -> None:
+        entry.prices = {}
         queue = self.books.queues.get(entry.waits_in)
         if queue is not None:
             queue.waiting.discard(entry.key)
@@ -285,6 +346,7 @@ class QuotaState:
             self._revision = self.books.revision
             self._preemptor.quarrels.forget()
             self.room_may_be_free()
+        self._cycles += 1
         if self.past_use is not None:
             self.past_use.sample(now, self._used_by)
         refused: list[Decision] = []
@@ -304,23 +366,31 @@ class QuotaState:
             self._placing,
             self.books.queues,
             self.books.ledger,
+            self._cycles,
             one_at_a_time=one_at_a_time,
             is_blocked=one_at_a_time and self._waits_for_pods(),
         )
         decisions = run.run(heads)
-        for decision in decisions:
-            if isinstance(decision, Reserved):
-                entry = self.entries[decision.key]
-                self._dequeue(entry)
-                entry.positions = {}
-                self._preemptor.quarrels.has_quota(entry.key)
-                entry.assumed = True
-                holding = holding_of(decision.admission, now, entry.facts.demands)
-                self.books.take(entry, holding)
-                queue = self.books.queues[holding.cluster_queue]
-                if self.past_use is not None and queue.shares_by_past_use:
-                    self.past_use.admitted(entry.facts.queue, entry.key, by_resource(holding))
-        return (*refused, *decisions)
+        settled = [
+            self._reserve(decision, now) if isinstance(decision, Reserved) else decision
+            for decision in decisions
+        ]
+        return (*refused, *settled)
+
+    def _reserve(self, decision: Reserved, now: float) -> Reserved:
+        """Count what a cycle gave a workload. Returns the decision as it is to be written."""
+        entry = self.entries[decision.key]
+        self._dequeue(entry)
+        entry.positions, entry.refusal = {}, None
+        self._preemptor.quarrels.has_quota(entry.key)
+        entry.assumed = True
+        settled, holding = self.claims.settled(decision, now, entry.facts)
+        self.claims.take(entry, holding)
+        self._supersede(entry)
+        queue = self.books.queues[holding.cluster_queue]
+        if self.past_use is not None and queue.shares_by_past_use:
+            self.past_use.admitted(entry.facts.queue, entry.key, by_resource(holding))
+        return settled
 
     # Room for pods, where somebody looks for it.
 
@@ -405,5 +475,5 @@ class QuotaState:
         return standing_of(entry, self._local.find(entry.facts.queue), self.books.queues)
 
     def waiting_in(self, local_queue: str) -> Iterator[str]:
-        """The workloads of a local queue, by key."""
+        """The workloads of a local queue, by key, in no particular order."""
         return self._local.members(local_queue)

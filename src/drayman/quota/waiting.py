@@ -25,7 +25,7 @@ class Again(Enum):
     AT_ONCE = "at once"
     """It could have been otherwise: somebody else was first, or victims are on their way out."""
     VICTIMS = "victims"
-    """As soon as its victims are gone, before all others of the queue."""
+    """As soon as its victims are gone, before all others of the queue: then and whenever it is tried again, until it has quota."""
     NO_QUOTA = "no quota"
     """Nothing of its shape gets quota now."""
     ALONE = "alone"
@@ -90,8 +90,12 @@ class Waiting:
 
     @property
     def sticky(self) -> str:
-        """The workload that waits for its victims, if any."""
+        """The workload that comes first since it drove out others, until it has quota or another one drives out somebody."""
         return self._sticky
+
+    def forget_preemptor(self) -> None:
+        """Have nobody come first for what it drove out."""
+        self._sticky = ""
 
     def add(self, entry: Entry, now: float) -> None:
         """Have a workload wait, ready to be tried unless it must not be yet, or others of its shape have been tried in vain."""
@@ -122,7 +126,7 @@ class Waiting:
         """The workload to be tried next, if there is one. It stays where it is until `refuse` or `discard`."""
         if self._past_use is not None:
             return self._head_by_past_use(self._past_use)
-        if self._sticky:
+        if self._sticky and self._is_ready(self._entries[self._sticky]):
             return self._entries[self._sticky]
         while self._fronts:
             order, _, shape = self._fronts[0]
@@ -157,7 +161,6 @@ class Waiting:
         """Put away a workload that was tried and got nothing."""
         if entry.key not in self._entries:
             return
-        self._sticky = ""
         if again is Again.VICTIMS and not self.strict:
             self._sticky = entry.key
         elif again is Again.NAMESPACE:
@@ -220,6 +223,10 @@ class Waiting:
         heappush(group.heap, (order, entry.key))
         if group.heap[0][0] == order:
             self._show(order, shape)
+
+    def _is_ready(self, entry: Entry) -> bool:
+        is_aside = any(entry.key in each for each in (self._alone, self._strangers, self._later))
+        return not is_aside and self._shape(entry) in self._ready
 
     def _show(self, order: Order, shape: Hashable) -> None:
         self._count += 1

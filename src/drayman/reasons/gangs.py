@@ -33,6 +33,7 @@ from drayman.placement.trial import Emptied
 from drayman.reasons.headline import Headlines
 from drayman.reasons.locality import LocalityRefusal, locality_refusal
 from drayman.reasons.planned import Planned
+from drayman.reasons.queues import kept_out
 from drayman.reasons.reason import Headline, Outlook, Reason
 from drayman.reasons.slips import similar
 from drayman.reasons.waiting import before_a_demand
@@ -155,6 +156,9 @@ class GangReasons:
     def _no_room(self, round_: Round, decider: GangDecider, refused: NoRoom) -> GangRefusal:
         if refused.scarce is not None:
             return GangRefusal(_scarce(refused.gang, refused.scarce))
+        if refused.withheld is not None:
+            found = kept_out(refused.withheld, self._state)
+            return GangRefusal(replace(found, sentence=f"{refused.gang.key}: {found.sentence}"))
         nearest = decider.nearest(refused)
         seated = {seat.demand.needs.uid for seat in nearest.seats}
         rest = next((d for d in refused.demands if d.needs.uid not in seated), None)

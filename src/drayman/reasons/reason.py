@@ -66,6 +66,8 @@ class Reason(Enum):
     VOLUME_IN_USE = "VolumeInUse", Outlook.NOT_NOW  # one that a single pod may use
     GANG_TOO_LARGE = "GangTooLarge", Outlook.NOT_NOW  # for what is free
     QUOTA_IN_USE = "QuotaInUse", Outlook.NOT_NOW  # of its queue, and what could be borrowed
+    OVER_LIMIT = "OverLimit", Outlook.NOT_NOW  # of its queue, in the sense of KAI, or one above it
+    NON_PREEMPTIBLE_OVER_QUOTA = "NonPreemptibleOverQuota", Outlook.NOT_NOW  # likewise
     QUOTA_WITHOUT_ROOM = "QuotaWithoutRoom", Outlook.NOT_NOW  # for all of its pods on nodes
 
     # Enough is free, in the wrong places.
@@ -84,6 +86,7 @@ class Reason(Enum):
     # A decision, or something still to be done.
     GATED = "Gated", Outlook.HELD
     SUSPENDED = "Suspended", Outlook.HELD
+    QUEUE_DOES_NOT_EXIST = "QueueDoesNotExist", Outlook.HELD  # in the sense of KAI
     QUEUE_MISSING = "QueueMissing", Outlook.HELD  # it names none that exists and serves it
     QUEUE_INACTIVE = "QueueInactive", Outlook.HELD  # stopped, or incomplete
     BEHIND_IN_QUEUE = "BehindInQueue", Outlook.HELD  # of one that is strict

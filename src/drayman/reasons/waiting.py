@@ -21,6 +21,7 @@ from drayman.placement.decision.deciding import Round
 from drayman.placement.decision.outcomes import (
     BeingWritten,
     Fitting,
+    KeptOut,
     Lacking,
     NoNode,
     NoPlacement,
@@ -33,6 +34,7 @@ from drayman.placement.schedulers import SERVED, scheduler_of
 from drayman.placement.state import ClusterState
 from drayman.placement.world import World
 from drayman.reasons.lost import kept_from_lost_claims, lost_by_pod, node_state
+from drayman.reasons.queues import kept_out
 from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.wording import and_list, counted, lasting
 
@@ -49,6 +51,8 @@ def before_nodes(world: World, outcome: NoPlacement | Fitting, pod: Pod) -> Head
             return lacking(world.state, pod, error)
         case PromisedAway(claim, nomination):
             return given_back(claim, nomination.pod)
+        case KeptOut(demand, withheld):
+            return _of_the_devices(world, demand) or kept_out(withheld, world.state)
         case NoNode(demand, _) | Fitting(demand, _):
             return _of_the_devices(world, demand)
         case BeingWritten() | Unfinished():
@@ -66,6 +70,8 @@ def before_a_demand(
             return lacking(state, pod, error, knows_templates=knows_templates)
         case PromisedAway(claim, nomination):
             return given_back(claim, nomination.pod)
+        case KeptOut(_, withheld):
+            return kept_out(withheld, state)
         case BeingWritten() | Unfinished() | NoNode():
             return None
 

@@ -21,6 +21,7 @@ from drayman.inventory.allowance import UnfinishedError
 from drayman.placement.decision.deciding import Decider, Round
 from drayman.placement.decision.outcomes import (
     BeingWritten,
+    KeptOut,
     Lacking,
     NoNode,
     NoPlacement,
@@ -34,6 +35,7 @@ from drayman.placement.joint.gangs import Flawed, Incomplete, NoRoom, Starting
 from drayman.placement.nominations import Nominations
 from drayman.placement.state import ClusterState
 from drayman.placement.wake import Wake
+from drayman.reasons.queues import kept_out
 from drayman.reasons.reason import Reason
 from drayman.reasons.waiting import costly_claims, given_back, others_leave
 from drayman.scheduler.departures import Departures
@@ -168,7 +170,8 @@ class Cycle:
                 decisions.placed.append((entry, outcome))
             elif outcome is not None:
                 decisions.refused.append(outcome)
-                if isinstance(outcome.why, NoNode) and self._may_preempt(entry.pod):
+                is_final = isinstance(outcome.why, NoNode | KeptOut)
+                if is_final and self._may_preempt(entry.pod):
                     break
             if entry.is_unfinished or self._clock() - now >= LONGEST_ROUND_S:
                 break
@@ -311,6 +314,8 @@ class Cycle:
             case PromisedAway(claim, nomination):
                 kept = given_back(claim, nomination.pod)
                 return Refused(entry, why, lambda: str(kept), PATIENCE_S)
+            case KeptOut(_, withheld):
+                return Refused(entry, why, cache(lambda: str(kept_out(withheld, self._state))))
             case NoNode():
                 refusal = self._explainer.record(why)
                 return Refused(entry, why, refusal.explain, by_nodes=refusal)

@@ -29,6 +29,7 @@ from drayman.cluster.writes import Parts, PartsWrite, PatchWrite, Write
 from drayman.placement.gangs.book import GangBook
 from drayman.placement.gangs.gang import GangKey
 from drayman.placement.nominations import Nomination, Nominations
+from drayman.quota.shares.reach import Means, Reach
 from drayman.scheduler.preempting import Preempted
 from drayman.scheduler.writes import MANAGER, condition_write, deletion_write
 
@@ -67,12 +68,13 @@ class Evictor:
             return
         first = decision.nominations[0]
         failed: list[ClusterError] = []
+        said = _because_of(first, decision.reach)
         await self._write(
-            [each for key in decision.gangs for each in self._marking(key, first, now)]
+            [each for key in decision.gangs for each in self._marking(key, said, now)]
         )
         for start in range(0, len(decision.victims), AT_A_TIME):
             some = decision.victims[start : start + AT_A_TIME]
-            await self._evict(some, first, timestamp_at(now), failed)
+            await self._evict(some, first, said, timestamp_at(now), failed)
             if failed:  # nobody else goes for nothing
                 self._take_back(decision.nominations)
                 return
@@ -86,10 +88,15 @@ class Evictor:
             self._nominations.withdraw(each.uid)
 
     async def _evict(
-        self, victims: Sequence[Pod], cause: Nomination, when: str, failed: list[ClusterError]
+        self,
+        victims: Sequence[Pod],
+        cause: Nomination,
+        said: str,
+        when: str,
+        failed: list[ClusterError],
     ) -> None:
         """Evict victims, or note why they do not go."""
-        condition = disruption_target(_REASON, _because_of(cause), when)
+        condition = disruption_target(_REASON, said, when)
         changed: list[Pod] = []
         if self._client.transactional:
             bundles = [
@@ -148,12 +155,12 @@ class Evictor:
 
         return Bundle([] if is_leaving else [explaining, deletion_write(victim)], refused, written)
 
-    def _marking(self, key: GangKey, cause: Nomination, now: float) -> list[Bundle]:
+    def _marking(self, key: GangKey, said: str, now: float) -> list[Bundle]:
         """Says on a PodGroup of Kubernetes that it goes as one."""
         group = self._gangs.pod_group(key)
         if group is None:
             return []
-        condition = disruption_target(_REASON, _because_of(cause), timestamp_at(now))
+        condition = disruption_target(_REASON, said, timestamp_at(now))
         body = {
             "metadata": {"uid": group.metadata.uid},
             "status": {"conditions": [condition]},
@@ -169,11 +176,13 @@ class Evictor:
         return [Bundle([write], lambda error: _log.info("%s cannot be marked: %s", key, error))]
 
 
-def _because_of(cause: Nomination) -> str:
+def _because_of(cause: Nomination, reach: Reach | None) -> str:
     if cause.gang is None:
         name = f"pod {cause.pod.metadata.name}"
     else:
         name = f"pod group {cause.gang.name}"
+    if reach is not None and reach.means is Means.RECLAIM:
+        return f"default-scheduler: reclaiming for {name} what queue {reach.queue} is entitled to"
     return f"default-scheduler: preempting to accommodate a higher priority {name}"
 
 

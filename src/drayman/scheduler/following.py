@@ -23,6 +23,7 @@ from drayman.placement.claim_book import ClaimKey
 from drayman.placement.claims import extended_for
 from drayman.placement.followed import FOLLOWED, Followed
 from drayman.placement.gangs.book import GroupObject, Member, key_of_group
+from drayman.placement.gangs.dialects.kai import QUEUE
 from drayman.placement.gangs.membership import STATING_GANGS
 from drayman.placement.min_runtime import MIN_RUNTIME
 from drayman.placement.nominations import Nominations
@@ -149,7 +150,11 @@ class Follower:
 
     def _job(self, notice: Notice[Job]) -> None:
         old, new = notice.old, notice.object
-        if old is not None and old.metadata.annotations == new.metadata.annotations:
+        if (
+            old is not None
+            and old.metadata.annotations == new.metadata.annotations
+            and old.metadata.labels.get(QUEUE) == new.metadata.labels.get(QUEUE)
+        ):
             return
         self._regroup(self._state.gangs.pods_of_job(new.metadata.uid))
         self._note_min_runtime(old, new)
@@ -234,7 +239,8 @@ class Follower:
     def _put_in_line(self, pod: Pod) -> None:
         gangs = self._state.gangs
         key = gangs.unit_of(pod)
-        self._queue.add(pod, key, gangs.stated_priority(key))
+        leaf = self._state.queues.leaf_of(pod.metadata.uid)
+        self._queue.add(pod, key, gangs.stated_priority(key), leaf)
         self._work()
 
     def _note_min_runtime(self, old: Pod | Job | None, new: Pod | Job) -> None:

@@ -20,9 +20,16 @@ from drayman.placement.parties import Occupant, gangs_of
 from drayman.placement.preemption import Changed
 from drayman.placement.reservations.reservation import Reservation, count_in
 from drayman.placement.state import ClusterState
+from drayman.quota.shares.reach import ABOVE, Reach, Reaching
 from drayman.scheduler.gangs import work_for
 from drayman.scheduler.occupants import Occupants
-from drayman.scheduler.preempting import Deciding, Preempted, Reserved, as_seen_by
+from drayman.scheduler.preempting import (
+    Deciding,
+    Preempted,
+    Reserved,
+    as_seen_by,
+    importance_beside,
+)
 from drayman.scheduler.protection import Budgets
 from drayman.scheduler.queue import QueuedUnit
 
@@ -37,8 +44,10 @@ class GangPreemptor:
         occupants: Occupants,
         budgets: Budgets,
         deciding: Callable[[float], GangDecider],
+        reaching: Reaching,
     ) -> None:
         """`deciding` gives what decides about gangs at a time."""
+        self._reaching = reaching
         self._state = state
         self._nominations = nominations
         self._occupants = occupants
@@ -69,20 +78,34 @@ class GangPreemptor:
         importance = importance_of_waiting(gang.priority, pods)
         retry_at = self._delayed_until(gang, pods, now)
         found: Cleared | Changed | None = None
+        reaches: Sequence[Reach | None] = ()
+        reach: Reach | None = None
         if retry_at is None and self._may_preempt(pods, importance):
-            clearing = self._clearing(entry, refused, importance, now, is_due, reserved())
+            reaches, retry_at = self._reaches(entry, gang, importance, now)
+        for reach in reaches:
+            clearing = self._clearing(entry, refused, importance, now, is_due, reserved(), reach)
             found = yield from as_seen_by(self._nominations, entry.pod, clearing.search())
-            if found is None:
-                retry_at = self._occupants.next_in_reach(importance, now)
+            if found is not None:
+                break
         if isinstance(found, Cleared):
-            return self._promised(gang, importance, found, before)
+            return self._promised(gang, importance, found, before, reach)
         if isinstance(found, Changed):
             return Preempted(before, again=True)
         return None if not before and retry_at is None else Preempted(before, retry_at=retry_at)
 
-    def _may_preempt(self, pods: Iterable[Pod], importance: int) -> bool:
+    def _reaches(
+        self, entry: QueuedUnit, gang: Gang, importance: int, now: float
+    ) -> tuple[Sequence[Reach | None], float | None]:
+        """Who may have to go: as queues say, or by priority; and when it makes sense to look again."""
+        if self._reaching.concerns(entry.pod.metadata.uid):
+            return self._reaching.of(gang.key, now)
+        return (None,), self._occupants.next_in_reach(importance, now)
+
+    def _may_preempt(self, pods: Sequence[Pod], importance: int) -> bool:
         if any(pod.spec.preemption_policy == "Never" for pod in pods):
             return False
+        if self._reaching.concerns(pods[0].metadata.uid):
+            return True
         return not self._occupants.are_all_as_important(importance)
 
     def _delayed_until(self, gang: Gang, pods: Iterable[Pod], now: float) -> float | None:
@@ -100,9 +123,14 @@ class GangPreemptor:
         now: float,
         is_due: Callable[[], bool],
         reserved: Sequence[Reservation],
+        reach: Reach | None,
     ) -> Clearing:
+        importance = importance if reach is None else ABOVE
+
         def listing(is_in_the_way: Callable[[Occupant], bool]) -> Present:
             present = self._occupants.among(tuple(self._state.nodes), is_in_the_way, now)
+            if reach is not None:
+                present = reach.graded(self._state.queues, present)
             return Present(
                 tuple(p for p in present if p.priority < importance and not p.is_leaving),
                 tuple(p for p in present if p.is_leaving),
@@ -125,10 +153,19 @@ class GangPreemptor:
         )
 
     def _promised(
-        self, gang: Gang, importance: int, found: Cleared, before: tuple[Pod, ...]
+        self,
+        gang: Gang,
+        importance: int,
+        found: Cleared,
+        before: tuple[Pod, ...],
+        reach: Reach | None,
     ) -> Preempted:
+        if reach is not None:
+            first = found.starting.seats[0].demand.pod
+            importance = importance_beside(first, found.pods, importance)
         seats = [(s.demand.needs, s.demand.pod, s.found) for s in found.starting.seats]
         departing = (*found.leaving, *found.pods)
         made = self._nominations.promise_gang(gang.key, importance, seats, departing, found.freed)
         pods = {pod.metadata.uid: pod for pod in (*before, *(each.pod for each in made))}
-        return Preempted(tuple(pods.values()), made, found.pods, gangs_of(found.victims))
+        gangs = gangs_of(found.victims)
+        return Preempted(tuple(pods.values()), made, found.pods, gangs, reach=reach)

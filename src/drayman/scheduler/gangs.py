@@ -98,7 +98,9 @@ class GangCycle:
             member.membership.subgroup for member in self._state.gangs.waiting(gang.key).values()
         )
         about = (gang.least, gang.least_children, gang.subgroups, gang.wish, gang.slices)
-        return ("gang", about, frozenset(kinds.items()), frozenset(parts.items()))
+        kept_out = refused.withheld is not None
+        counts = (frozenset(kinds.items()), frozenset(parts.items()))
+        return ("gang", about, *counts, entry.leaf, kept_out)
 
     def put_to_sleep(self, entry: QueuedUnit, refused: NoRoom, now: float) -> None:
         """Until something happens that may help."""
@@ -110,7 +112,7 @@ class GangCycle:
         if shape is None or depends or refused.scarce is not None:
             self._queue.sleep_alone(entry, now + AGAIN_S if depends else None)
             return
-        interest = Wake.NODES
+        interest = Wake.NODES if refused.withheld is None else Wake.ANYTHING
         for demand in refused.demands:
             interest |= demand.interest
         self._queue.sleep(entry, shape, interest)

@@ -9,12 +9,14 @@ from drayman.allocator import Policy
 from drayman.api.core import Pod
 from drayman.cluster.informers import Handlers
 from drayman.cluster.resources import DISRUPTION_BUDGETS
-from drayman.placement.decision.outcomes import Lacking, NoNode
+from drayman.placement.decision.outcomes import KeptOut, Lacking, NoNode
 from drayman.placement.joint.gangs import GangDecider
 from drayman.placement.nominations import Nominations
 from drayman.placement.placing import Placer
 from drayman.placement.reservations.reservation import Reservation
 from drayman.placement.state import ClusterState
+from drayman.quota.shares.live import LiveShares
+from drayman.quota.shares.reach import Reaching
 from drayman.scheduler.cycle import Refused
 from drayman.scheduler.departures import Departures
 from drayman.scheduler.gang_preempting import GangPreemptor
@@ -59,6 +61,7 @@ class GivingWay:
         policy: Policy,
         clocks: tuple[Callable[[], float], Callable[[], float]],
         listener: Listener,
+        shares: LiveShares,
     ) -> None:
         """`clocks` are the one that measures how long units wait and the one for times in objects."""
         self._nominations = nominations
@@ -68,8 +71,11 @@ class GivingWay:
         self._occupants = Occupants(handlers, state, nominations.expects_to_go)
         budgets = Budgets(handlers.informers.informer(DISRUPTION_BUDGETS).cache)
         placer = Placer(state, policy)
-        self._preemptor = Preemptor(state, placer, nominations, self._occupants, budgets)
-        self._gangs = GangPreemptor(state, nominations, self._occupants, budgets, listener.deciding)
+        reaching = Reaching(state, shares)
+        self._preemptor = Preemptor(state, placer, nominations, self._occupants, budgets, reaching)
+        self._gangs = GangPreemptor(
+            state, nominations, self._occupants, budgets, listener.deciding, reaching
+        )
         self.departures = Departures(nominations, self._occupants)
         self._making_room = MakingRoom(
             self._clock,
@@ -98,6 +104,8 @@ class GivingWay:
             search = self._gangs.decide(entry, refused.no_room, now, room.is_due, reserved)
         elif isinstance(why, NoNode):
             search = self._preemptor.decide(why.demand, why.not_found, now, room.is_due, reserved)
+        elif isinstance(why, KeptOut):
+            search = self._preemptor.decide(why.demand, None, now, room.is_due, reserved)
         else:
             return None
         return room.begin(entry, search)

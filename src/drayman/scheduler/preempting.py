@@ -9,7 +9,7 @@ is done in parts (`making_room`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
@@ -22,12 +22,14 @@ from drayman.placement.fit import Verdict
 from drayman.placement.gangs.gang import GangKey
 from drayman.placement.nodes import NodeState
 from drayman.placement.nominations import Nomination, Nominations
+from drayman.placement.parties import Party
 from drayman.placement.pauses import never
 from drayman.placement.placing import Found, NotFound, Placer
 from drayman.placement.preemption import Changed, Preemption, VictimSearch
 from drayman.placement.refusing import DevicesVerdict
 from drayman.placement.reservations.reservation import Reservation, count_in
 from drayman.placement.state import ClusterState
+from drayman.quota.shares.reach import ABOVE, Reach, Reaching
 from drayman.scheduler.occupants import Occupants
 from drayman.scheduler.protection import Budgets
 
@@ -49,6 +51,8 @@ class Preempted(Struct, frozen=True):
     """Whether the cluster has changed since victims were found, so that it makes sense to look again."""
     retry_at: float | None = None
     """When it makes sense to look again though nothing happens: pods that are left alone at the moment no longer are."""
+    reach: Reach | None = None
+    """By which right the victims go, if it is one of queues."""
 
 
 Reserved = Callable[[], Sequence[Reservation]]
@@ -71,6 +75,12 @@ def as_seen_by(
         yield
 
 
+def importance_beside(pod: Pod, victims: Iterable[Pod], own: int | None = None) -> int:
+    """How important room is that queues give to a pod: as it is itself, but those who had it do not take it back."""
+    own = priority_of(pod) if own is None else own
+    return max((own, *map(priority_of, victims)))
+
+
 class Preemptor:
     """Decides about preemption for single pods. Pure except for the promises it makes."""
 
@@ -81,22 +91,27 @@ class Preemptor:
         nominations: Nominations,
         occupants: Occupants,
         budgets: Budgets,
+        reaching: Reaching,
     ) -> None:
         self._state = state
         self._placer = placer
         self._nominations = nominations
         self._occupants = occupants
         self._budgets = budgets
+        self._reaching = reaching
 
     def decide(
         self,
         demand: Demand,
-        not_found: NotFound,
+        not_found: NotFound | None,
         now: float,
         is_due: Callable[[], bool] = never,
         reserved: Reserved = lambda: (),
     ) -> Deciding:
-        """What to do so that a refused pod finds room; None if no pod may be evicted, or earlier victims have yet to go."""
+        """What to do so that a refused pod finds room; None if no pod may be evicted, or earlier victims have yet to go.
+
+        `not_found` is what nodes said, if they were asked: not if its queue keeps the pod out.
+        """
         pod = demand.pod
         former = self._nominations.get(pod.metadata.uid)
         if former is not None:
@@ -107,14 +122,21 @@ class Preemptor:
             self._nominations.withdraw(former.uid)
         if not self.may_preempt(pod):
             return None if former is None else Preempted((pod,))
-        search = self._search(demand, not_found, now, is_due, reserved())
-        victims = yield from as_seen_by(self._nominations, pod, search)
-        if isinstance(victims, Changed):
-            return Preempted((pod,), again=True)
-        if victims is not None:
-            nomination = self._nominations.promise(pod, demand.needs, victims)
-            return Preempted((pod,), (nomination,), victims.pods, victims.gangs)
-        retry_at = self._occupants.next_in_reach(priority_of(pod), now)
+        retry_at: float | None = None
+        reaches: Sequence[Reach | None] = (None,)
+        if self._reaching.concerns(pod.metadata.uid):
+            reaches, retry_at = self._reaching.of(pod.metadata.uid, now)
+        else:
+            retry_at = self._occupants.next_in_reach(priority_of(pod), now)
+        for reach in reaches:
+            search = self._search(demand, not_found, now, is_due, reserved(), reach)
+            victims = yield from as_seen_by(self._nominations, pod, search)
+            if isinstance(victims, Changed):
+                return Preempted((pod,), again=True)
+            if victims is not None:
+                importance = None if reach is None else importance_beside(pod, victims.pods)
+                nomination = self._nominations.promise(pod, demand.needs, victims, importance)
+                return Preempted((pod,), (nomination,), victims.pods, victims.gangs, reach=reach)
         if former is None and retry_at is None:
             return None
         return Preempted(() if former is None else (pod,), retry_at=retry_at)
@@ -123,30 +145,43 @@ class Preemptor:
         """Whether any pod might be evicted for a pod. Nearly always not, so this looks at no pods."""
         if (pod.spec.preemption_policy or "PreemptLowerPriority") == "Never":
             return False
+        if self._reaching.concerns(pod.metadata.uid):
+            return True
         return not self._occupants.are_all_as_important(priority_of(pod))
 
     def _search(
         self,
         demand: Demand,
-        not_found: NotFound,
+        not_found: NotFound | None,
         now: float,
         is_due: Callable[[], bool],
         reserved: Sequence[Reservation],
+        reach: Reach | None = None,
     ) -> VictimSearch:
-        priority = priority_of(demand.pod)
+        priority = priority_of(demand.pod) if reach is None else ABOVE
+
+        def parties(node: str) -> Sequence[Party]:
+            there = self._occupants.on(node, now)
+            return there if reach is None else reach.graded(self._state.queues, there)
+
         unused = self._occupants.unused_claims()
         candidates: list[NodeState] = []
-        for name, verdict in not_found.verdicts.items():
-            node = self._state.nodes.get(name)
-            if node is None or not verdict.resolvable:
+        verdicts = {} if not_found is None else not_found.verdicts
+        for name in self._state.nodes if not_found is None else verdicts:
+            node, verdict = self._state.nodes.get(name), verdicts.get(name)
+            if node is None or (verdict is not None and not verdict.resolvable):
                 continue
-            if unused or self._could_help(name, verdict, priority, now):
+            if verdict is None or reach is not None:
+                could_help = bool(parties(name))
+            else:
+                could_help = self._could_help(name, verdict, priority, now)
+            if unused or could_help:
                 candidates.append(node)
             if is_due():
                 yield
         preemption = Preemption(
             self._state,
-            lambda node: self._occupants.on(node, now),
+            parties,
             self._budgets.asked(is_due).violated_by,
             is_due,
         )
@@ -160,6 +195,8 @@ class Preemptor:
         self, demand: Demand, node: NodeState, reserved: Sequence[Reservation]
     ) -> Found | None:
         """What the pod would get on a node. A search that takes too long counts as one that gave up."""
+        if self._state.queues.withheld((demand.needs.uid,)) is not None:
+            return None
         try:
             with self._state.allowance.limited(PART):
                 if not reserved:

@@ -8,15 +8,18 @@ is placed, more of its shape follow, twice as many each time; when it is refused
 costs one attempt per shape, however many thousand pods wait for it. A pod that is placed wakes only shapes with a hint that matches it
 (`placement.hints`).
 
+Units that are in queues of the KAI Scheduler have their places in line like all others; who of them takes the next such place is decided
+by what their queues are entitled to (`Arbiter`).
+
 Pods wait for a fixed time only after errors, with a back-off that doubles. Pure: the time is passed in.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from drayman.api.core import Pod
 from drayman.placement.gangs.gang import GangKey
@@ -42,6 +45,8 @@ class QueuedUnit:
     number: int  # the order of arrival
     gang: GangKey | None = None
     priority: int | None = None  # what the group says; otherwise the pods say it
+    leaf: str | None = None  # the queue in the sense of KAI that it is in
+    request: int = 0  # how many GPUs its next start takes there
     shape: Hashable = None
     hint: Hint | None = None  # which other pods may help it
     attempts: int = 0
@@ -90,6 +95,16 @@ class _Sleepers:
         return heapq.nsmallest(most, self.entries.values(), key=lambda entry: entry.rank)
 
 
+class Arbiter(Protocol):
+    """Says whose turn it is among units that are in queues of KAI."""
+
+    def place(self, entry: QueuedUnit) -> tuple[int, int, float]:
+        """What units of one queue are ordered by, the first first."""
+
+    def next(self, firsts: Mapping[str, QueuedUnit]) -> QueuedUnit:
+        """Which of the units that are the first of each queue comes next."""
+
+
 class Queue:
     """Pods to schedule: in line, asleep until something changes, or held back for a while after an error."""
 
@@ -104,6 +119,9 @@ class Queue:
         self._entries: dict[str, QueuedUnit] = {}  # by key
         self._unit_of: dict[str, str] = {}  # keys of gangs, by uid of their members
         self._line: list[tuple[int, int, int, str]] = []  # rank, ticket, uid
+        # Those of them that are in queues of KAI, by queue: place, ticket, uid.
+        self._leaves: dict[str, list[tuple[int, int, float, int, str]]] = {}
+        self.arbiter: Arbiter | None = None
         self._held_back: list[tuple[float, int, str]] = []
         self._alarms: list[tuple[float, str]] = []
         self._sleeping: dict[Hashable, _Sleepers] = {}
@@ -134,10 +152,16 @@ class Queue:
         """The unit of a key."""
         return self._entries.get(key)
 
-    def add(self, pod: Pod, gang: GangKey | None = None, priority: int | None = None) -> None:
+    def add(
+        self,
+        pod: Pod,
+        gang: GangKey | None = None,
+        priority: int | None = None,
+        leaf: str | None = None,
+    ) -> None:
         """Put a pod in line with its unit, or record its new version. A unit that changed is tried again at once.
 
-        `priority` is what the group of a gang says about that.
+        `priority` is what the group of a gang says about that, `leaf` the queue of KAI that the pod is in.
         """
         uid = pod.metadata.uid
         key = uid if gang is None else _key_of(gang)
@@ -150,7 +174,7 @@ class Queue:
         else:
             self._hand_on(self._leave_shape(entry))
             entry.pods[uid] = pod
-        entry.priority = priority
+        entry.priority, entry.leaf = priority, leaf
         if gang is not None:
             self._unit_of[uid] = key
         if entry.ticket < 0:
@@ -191,13 +215,36 @@ class Queue:
         self._return_held_back(now)
         taken: list[QueuedUnit] = []
         while self._line and len(taken) < most:
-            _, _, ticket, uid = heapq.heappop(self._line)
-            entry = self._entries.get(uid)
-            if entry is not None and entry.ticket == ticket:
+            position = heapq.heappop(self._line)
+            entry = self._entries.get(position[-1])
+            if entry is not None and entry.ticket == position[-2]:
+                first = entry if entry.leaf is None else self._entitled(entry)
+                if first is not entry:
+                    heapq.heappush(self._line, position)
+                    entry = first
                 entry.ticket = -1
                 entry.attempts += 1
                 taken.append(entry)
         return taken
+
+    def _entitled(self, entry: QueuedUnit) -> QueuedUnit:
+        """Of the units in line that are in queues of KAI, the one whose turn it is. It takes the place of the first of them."""
+        if self.arbiter is None:
+            return entry
+        firsts: dict[str, QueuedUnit] = {}
+        for leaf in tuple(self._leaves):
+            line = self._leaves[leaf]
+            while line and not self._is_in_line(line[0]):
+                heapq.heappop(line)
+            if line:
+                firsts[leaf] = self._entries[line[0][-1]]
+            else:
+                del self._leaves[leaf]
+        return self.arbiter.next(firsts) if entry.leaf in firsts else entry
+
+    def _is_in_line(self, place: tuple[int, int, float, int, str]) -> bool:
+        entry = self._entries.get(place[-1])
+        return entry is not None and entry.ticket == place[-2]
 
     def placed(self, entry: QueuedUnit, uids: Collection[str] = ()) -> None:
         """A pod, or these members of a gang, are being bound to nodes; others of that shape that slept may now fit too.
@@ -407,6 +454,9 @@ class Queue:
         self._tickets += 1
         entry.ticket = self._tickets
         heapq.heappush(self._line, (*entry.rank, entry.ticket, entry.key))
+        if entry.leaf is not None and self.arbiter is not None:
+            place = (*self.arbiter.place(entry), entry.ticket, entry.key)
+            heapq.heappush(self._leaves.setdefault(entry.leaf, []), place)
 
     def _return_held_back(self, now: float) -> None:
         while self._alarms and self._alarms[0][0] <= now:

@@ -13,6 +13,7 @@ from typing import Final, assert_never
 from drayman.api.resource import ResourceClaim
 from drayman.placement.decision.outcomes import (
     BeingWritten,
+    KeptOut,
     Lacking,
     NoNode,
     NoPlacement,
@@ -20,6 +21,7 @@ from drayman.placement.decision.outcomes import (
     Unfinished,
 )
 from drayman.placement.nominations import Nominations
+from drayman.placement.wake import Wake
 from drayman.scheduler.queue import Queue, QueuedUnit
 
 IN_A_ROW: Final = 8
@@ -62,7 +64,10 @@ class Retrying:
                 if entry.key in self._nominations:
                     self._queue.sleep_alone(entry, hint=hint)
                 else:
-                    self._queue.sleep(entry, demand.key, demand.interest, hint)
+                    shape = demand.key if entry.leaf is None else (entry.leaf, demand.key)
+                    self._queue.sleep(entry, shape, demand.interest, hint)
+            case KeptOut(demand):
+                self._queue.sleep(entry, ("kept out", entry.leaf, demand.key), Wake.ANYTHING)
             case _:
                 assert_never(why)
 

@@ -32,6 +32,7 @@ from drayman.placement.nominations import Nominations
 from drayman.placement.reservations.reservation import Reservation
 from drayman.placement.schedulers import DEFAULT_SCHEDULER
 from drayman.placement.state import ClusterState
+from drayman.quota.shares.live import LiveShares
 from drayman.reasons.volumes import volumes_pending
 from drayman.reasons.waiting import unready
 from drayman.scheduler.admitted_room import AdmittedRoom
@@ -50,6 +51,7 @@ from drayman.scheduler.options import SchedulerOptions
 from drayman.scheduler.other_schedulers import UnservedPods
 from drayman.scheduler.preempting import Preempted
 from drayman.scheduler.queue import Queue, QueuedUnit
+from drayman.scheduler.queue_turns import QueueTurns
 from drayman.scheduler.reporting import (
     SCHEDULER_ERROR,
     UNSCHEDULABLE,
@@ -112,6 +114,8 @@ class Scheduler:
         )
         self.state = ClusterState(self._options.features, self._wake, self._options.prices)
         self._nominations = Nominations(self.state)
+        self._shares = LiveShares(self.state)
+        self.queue.arbiter = QueueTurns(self.state, self._shares)
         self._foresight = Foresight(self.state)
         self._giving_way = self._new_giving_way()
         self._cycle = self._new_cycle()
@@ -155,6 +159,7 @@ class Scheduler:
             self._options.policy,
             (self._clock, self._wall_clock),
             self,
+            self._shares,
         )
 
     def _new_cycle(self) -> Cycle:

@@ -20,12 +20,12 @@ from drayman.api.custom_groups import KaiPodGroup, KaiTopology
 from drayman.api.times import parse_duration, timestamp_at
 from drayman.placement.gangs.dialects import kai
 from drayman.placement.gangs.gang import Gang
+from drayman.placement.queueing.queues import PRIORITY, Amount, Queue, QueueTree
 from drayman.placement.world import Objects, state_of
 from drayman.quota.shares.accounts import Accounts
 from drayman.quota.shares.cycle import Actions, Memory
 from drayman.quota.shares.groups import Group, Worker
 from drayman.quota.shares.places import ClusterFloor
-from drayman.quota.shares.queues import PRIORITY, Amount, Queue, QueueTree
 from drayman.quota.shares.settling import Settled, settle
 
 RESOURCE: Final = "nvidia.com/gpu"

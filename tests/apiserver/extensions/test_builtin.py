@@ -102,6 +102,15 @@ def topology(api_version, *levels):
     }
 
 
+def kai_queue(**spec):
+    return {
+        "apiVersion": "scheduling.run.ai/v2",
+        "kind": "Queue",
+        "metadata": {"name": "g"},
+        "spec": spec,
+    }
+
+
 REFUSED = {
     "both minima": (kai_group(minMember=1, minSubGroup=1), "spec"),
     "a negative minimum": (kai_group(minMember=-1), "spec.minMember"),
@@ -263,5 +272,36 @@ def test_a_project_can_install_its_own_definition_over_ours(play):
             body["spec"] = {"minMember": -5, "unknown": 1}
             made = await api("POST", path, body)
             assert made.body["spec"] == {"minMember": -5}, "by the rules of the new definition"
+
+    play(scenario)
+
+
+WRONG_QUEUES = {
+    "a quota below -1": (kai_queue(resources={"gpu": {"quota": -2}}), "spec.resources.gpu.quota"),
+    "a limit below 0 that is not -1": (
+        kai_queue(resources={"memory": {"limit": -0.5}}),
+        "spec.resources.memory.limit",
+    ),
+    "a negative weight": (
+        kai_queue(resources={"cpu": {"overQuotaWeight": -1}}),
+        "spec.resources.cpu.overQuotaWeight",
+    ),
+    "a queue above itself": (kai_queue(parentQueue="g"), "spec.parentQueue"),
+    "a time that is none": (kai_queue(preemptMinRuntime="soon"), "spec.preemptMinRuntime"),
+}
+
+
+def test_what_is_wrong_with_a_queue(play):
+    """The field is named; -1 is no limit, and parts of a GPU are amounts."""
+
+    async def scenario(api):
+        await create_builtin_definitions(api.server.core)
+        path = "/apis/scheduling.run.ai/v2/queues"
+        for case, (queue, field) in WRONG_QUEUES.items():
+            refused = await api("POST", path, queue)
+            assert field in {name for name, _ in refused.causes}, case
+        gpu = {"quota": 0.5, "limit": -1, "overQuotaWeight": 0}
+        fine = kai_queue(resources={"gpu": gpu}, parentQueue="p", reclaimMinRuntime="1h30m")
+        assert (await api("POST", path, fine)).status == 201
 
     play(scenario)

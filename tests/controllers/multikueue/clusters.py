@@ -35,7 +35,7 @@ from drayman.cluster.resources import (
 )
 from drayman.controllers.quota.book import Known, known
 from drayman.controllers.quota.configuration import configuration_of
-from drayman.controllers.quota.controller import ConfigurationSource
+from drayman.controllers.quota.source import ConfigurationSource
 from drayman.drivers.profiles import parse_profiles, simulate
 from patience import PATIENCE_S
 

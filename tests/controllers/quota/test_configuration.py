@@ -12,7 +12,7 @@ from drayman.controllers.quota.configuration import (
     default_configuration,
     read_configuration,
 )
-from drayman.controllers.quota.controller import ConfigurationSource
+from drayman.controllers.quota.source import ConfigurationSource
 from drayman.workloads.queued.kinds import FRAMEWORKS
 
 HEAD = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration"}
@@ -136,7 +136,7 @@ REFUSED = {
     ),
     "a value of the wrong type": ({"manageJobsWithoutQueueName": 3}, "manageJobsWithoutQueueName"),
     "what nobody here does": (
-        {"objectRetentionPolicies": {"workloads": {"afterDeactivatedByKueue": "1h"}}},
+        {"objectRetentionPolicies": {"workloads": {"afterDeactivatedByKueue": "soon"}}},
         "objectRetentionPolicies.workloads.afterDeactivatedByKueue",
     ),
     "a weight below nothing": (
@@ -160,17 +160,18 @@ def test_a_file_that_changes_is_read_again(tmp_path: Path):
     path = tmp_path / "kueue.yaml"
     text = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
     path.write_text(text)
-    source = ConfigurationSource(read_configuration("kueue.yaml", path.read_bytes()), path)
+    source = ConfigurationSource.of_file(path)
     seen = []
     source.listen(seen.append)
-    source.look()
+    assert source.look() is None
     assert seen == []
     path.write_text(text + "manageJobsWithoutQueueName: true\n")
-    source.look()
+    assert source.look() == ""
     assert [each.intake.without_queue for each in seen] == [True]
     path.write_text(text + "manageJobsWithoutQueueName: perhaps, who knows\n")
-    source.look()
+    assert "manageJobsWithoutQueueName" in (source.look() or "")
     assert source.current.intake.without_queue
+    assert source.text == text + "manageJobsWithoutQueueName: true\n"
     assert len(seen) == 1
 
 

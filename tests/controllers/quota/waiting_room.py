@@ -22,7 +22,8 @@ from drayman.cluster.errors import NotFoundError
 from drayman.cluster.resources import JOBS, PODS, JsonObject, typed
 from drayman.controllers.quota.book import Known, known
 from drayman.controllers.quota.configuration import configuration_of
-from drayman.controllers.quota.controller import ConfigurationSource, QuotaController
+from drayman.controllers.quota.controller import QuotaController
+from drayman.controllers.quota.source import ConfigurationSource
 from drayman.controllers.workloads.deployments import DeploymentController
 from drayman.controllers.workloads.jobs import JobController
 from drayman.controllers.workloads.replica_sets import ReplicaSetController
@@ -172,10 +173,13 @@ def has(type_: str, status: str, reason: str) -> Callable[[Known], bool]:
 
 
 @asynccontextmanager
-async def waiting_room(**configuration: Any) -> AsyncIterator[Room]:
-    """A cluster with a flavor, and queues at work. The configuration is what the file would have."""
+async def waiting_room(
+    source: ConfigurationSource | None = None, **configuration: Any
+) -> AsyncIterator[Room]:
+    """A cluster with a flavor, and queues at work. The configuration is what the file would have, unless its source is given."""
     given = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration"}
-    source = ConfigurationSource(configuration_of({**given, **configuration}))
+    if source is None:
+        source = ConfigurationSource(configuration_of({**given, **configuration}))
     async with stage(collecting=True) as place:
         place.core.admission.plugins.append(QueuedWork(lambda: source.current.intake))
         await create_builtin_definitions(place.core)

@@ -22,6 +22,7 @@ from drayman.cluster.writes import Write
 from drayman.controllers.workloads.jobs import BackoffTimes, JobController
 from drayman.workloads.jobs.indexes import IndexSet
 from patience import PATIENCE_S
+from rounds import rounds
 
 BACKOFF = BackoffTimes(first=0.0)
 
@@ -154,7 +155,7 @@ async def count(completions: int, parallelism: int, mode: str, lives: Sequence[L
         assert status.active == 0
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=rounds(40))
 @given(st.integers(1, 5), st.integers(1, 4), st.sampled_from(["NonIndexed", "Indexed"]), LIVES)
 def test_each_pod_is_counted_once_wherever_the_controller_crashes(
     completions: int, parallelism: int, mode: str, lives: list[Life]

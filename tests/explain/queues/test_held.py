@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from drayman.explain.answer import Explanation
 from drayman.explain.overview import explain_all
 from drayman.explain.pod import explain_pod
@@ -96,6 +98,32 @@ def test_a_job_with_quota_is_about_to_start() -> None:
     found = explain_job(world, world.objects.jobs[0])
     assert found.headline.reason is Reason.SUSPENDED
     assert "about to be resumed" in found.headline.sentence
+
+
+@pytest.mark.parametrize("suspended", [True, False])
+def test_a_job_that_runs_in_another_cluster_says_where(suspended: bool) -> None:
+    """Whether its own controller holds it here or leaves it alone. It does not wait."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j", "controller": True}
+    built = one_queue().workload("made", "q", 1, has="f", owner=owner)
+    built.objects["queued_workloads"][0]["status"]["clusterName"] = "east"
+    managed = {} if suspended else {"managedBy": "kueue.x-k8s.io/multikueue"}
+    built.objects["jobs"] = [job("j", 1, suspend=suspended, **managed)]
+    world = built.world()
+    found = explain_job(world, world.objects.jobs[0])
+    assert found.headline.reason is Reason.RUNS
+    assert "runs in cluster east: its pods and their logs are there" in found.headline.sentence
+    assert "j" not in {part.name for part in explain_all(world).parts}
+
+
+def test_a_pod_that_runs_in_another_cluster_says_where() -> None:
+    """Its gate stays."""
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "p", "controller": True}
+    built = one_queue().workload("made", "q", 1, has="f", owner=owner)
+    built.objects["queued_workloads"][0]["status"]["clusterName"] = "east"
+    built.objects["pods"] = [pod("p", 1)]
+    world = built.world()
+    found = of_pod(world)
+    assert (found.headline.reason, "cluster east" in found.headline.sentence) == (Reason.RUNS, True)
 
 
 def test_a_job_without_a_queue_is_just_suspended() -> None:

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from drayman.placement.fit import Neighbourhood, NodeFacts, PodNeeds
 from placement.fit.objects import facts, near, needs, preferred, required, selects, spread, taint
+from rounds import rounds
 
 APPS = ("web", "db")
 NAMESPACES = ("default", "other")
@@ -144,7 +145,7 @@ class Cluster(RuleBasedStateMachine):
         assert answers(self.index, known) == answers(fresh, known)
 
 
-Cluster.TestCase.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
+Cluster.TestCase.settings = settings(max_examples=rounds(60), stateful_step_count=20, deadline=None)
 TestCluster = Cluster.TestCase
 
 

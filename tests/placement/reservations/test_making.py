@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drayman.placement.reservations.reservation import Reservation
+from rounds import rounds
 from scheduler.laws.yard import BEGIN, Work, Yard
 
 NODES = st.lists(st.tuples(st.integers(1, 4), st.integers(2, 6)), min_size=1, max_size=4)
@@ -14,7 +15,7 @@ HOLDERS = st.lists(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=rounds(150))
 @given(NODES, HOLDERS, st.integers(1, 4), st.integers(1, 3), st.integers(1, 3))
 def test_the_moment_is_the_first_at_which_the_unit_fits(
     nodes: list[tuple[int, int]],

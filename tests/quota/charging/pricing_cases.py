@@ -17,7 +17,6 @@ from drayman.api.resource import (
 )
 from drayman.inventory.features import Features
 from drayman.placement.state import ClusterState
-from drayman.quota.charging.claim_users import ClaimUsers
 from drayman.quota.charging.mapping_rules import read_mappings
 from drayman.quota.charging.outcome import Charges, Refused
 from drayman.quota.charging.pricing import DevicePricing
@@ -153,10 +152,9 @@ def pricing(
     *,
     rules: Rules | None = None,
     gates: Gates | None = None,
-    users: ClaimUsers | None = None,
 ) -> DevicePricing:
     read = read_mappings({"resources": {"deviceClassMappings": list(mappings)}}, gates)
-    return DevicePricing(state, read, rules=rules, gates=gates, users=users)
+    return DevicePricing(state, read, rules=rules, gates=gates)
 
 
 def price(

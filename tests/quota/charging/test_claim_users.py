@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 from drayman.api.codec import convert
 from drayman.api.resource import DeviceClass, ResourceClaimSpec
 from drayman.quota.amounts import plus
-from drayman.quota.charging.claim_users import Adjustment, ClaimUsers, portions
-from drayman.quota.charging.outcome import ClaimPrice
-from drayman.quota.charging.sharing import Share, share_of
-from drayman.quota.demands import PodSetRequest
+from drayman.quota.charging.sharing import share_of
+from drayman.quota.claims.prices import ClaimPrice, ObjectKey, Share, portions
+from drayman.quota.claims.records import CLAIMS, text_of, uses_of
+from drayman.quota.claims.users import ClaimUse, ClaimUsers
 from oracle.build import device_class, exactly
-from quota.charging.pricing_cases import cluster, pods, pricing
 
 CLAIM = ("default", "c")
 WHOLE = ClaimPrice(CLAIM, {"gpus": 2})
@@ -25,30 +24,40 @@ SLICED = ClaimPrice(CLAIM, {"vram": 80, "gpus": 1}, Share("TimeSlicing"))
 QUARTERS = ClaimPrice(CLAIM, {"vram": 80, "gpus": 1}, Share("MPS", Fraction(1, 4)))
 
 
+_ZERO_PART = (
+    '{"claims": [{"name": "c", "podSet": "p", "turn": 1, "sharing": "MPS", "part": "1/0"}]}'
+)
+
+
+def entering(users: ClaimUsers, workload: str, *prices: ClaimPrice) -> None:
+    users.enter(workload, [users.joining(price, "main", {}) for price in prices])
+
+
 def test_the_first_user_pays_and_the_next_one_follows() -> None:
     """A claim that is not shared out costs its first user all of it; when that one ends, the second pays."""
     users = ClaimUsers()
-    assert users.enter("a", [WHOLE]) == (Adjustment("a", {}, {"gpus": 2}),)
-    assert users.asked_of("b", WHOLE) == {}
-    assert users.enter("b", [WHOLE]) == ()
-    assert users.leave("a") == (
-        Adjustment("a", {"gpus": 2}, {}),
-        Adjustment("b", {}, {"gpus": 2}),
-    )
-    assert users.leave("b") == (Adjustment("b", {"gpus": 2}, {}),)
+    entering(users, "a", WHOLE)
+    assert users.charged("a") == {CLAIM: {"gpus": 2}}
+    assert users.asked_of(WHOLE) == {"gpus": 0}
+    entering(users, "b", WHOLE)
+    assert (users.charged("a"), users.charged("b")) == ({CLAIM: {"gpus": 2}}, {CLAIM: {}})
+    assert users.leave("a") == {"b"}
+    assert users.charged("b") == {CLAIM: {"gpus": 2}}
+    users.leave("b")
     assert users.users(CLAIM) == ()
+    assert users.asked_of(WHOLE) == {"gpus": 2}
 
 
 def test_time_slices_cost_equal_parts() -> None:
     """Every user takes over its part; what cannot be divided stays with the first."""
     users = ClaimUsers()
-    users.enter("a", [SLICED])
-    assert users.asked_of("b", SLICED) == {"vram": 40}
-    assert users.enter("b", [SLICED]) == (
-        Adjustment("a", {"vram": 80, "gpus": 1}, {"vram": 40, "gpus": 1}),
-        Adjustment("b", {}, {"vram": 40}),
-    )
-    assert users.leave("a")[-1] == Adjustment("b", {"vram": 40}, {"vram": 80, "gpus": 1})
+    entering(users, "a", SLICED)
+    assert users.asked_of(SLICED) == {"vram": 40, "gpus": 0}
+    entering(users, "b", SLICED)
+    assert users.charged("a") == {CLAIM: {"vram": 40, "gpus": 1}}
+    assert users.charged("b") == {CLAIM: {"vram": 40}}
+    users.leave("a")
+    assert users.charged("b") == {CLAIM: {"vram": 80, "gpus": 1}}
 
 
 def test_mps_costs_the_percentage_that_is_configured() -> None:
@@ -57,12 +66,19 @@ def test_mps_costs_the_percentage_that_is_configured() -> None:
     assert portions(QUARTERS, 7)[0] == {"gpus": 1}
 
 
-def test_entering_twice_changes_nothing() -> None:
-    """Nor does leaving what was never entered."""
+def test_a_price_falls_for_all_users_and_never_rises() -> None:
+    """What is read again of somebody who has not written the lower price yet does not bring the old one back."""
     users = ClaimUsers()
-    users.enter("a", [WHOLE])
-    assert users.enter("a", [WHOLE]) == ()
-    assert users.leave("b") == ()
+    use = users.joining(ClaimPrice(CLAIM, {"gpus": 4, "nics": 1}), "main", {})
+    users.enter("a", [use])
+    assert users.lower(CLAIM, {"gpus": 1, "vram": 9}) == {"a"}
+    assert users.charged("a") == {CLAIM: {"gpus": 1}}
+    assert users.lower(CLAIM, {"gpus": 3}) == set()
+    users.enter("a", [use])
+    assert users.charged("a") == {CLAIM: {"gpus": 1}}
+    users.leave("a")
+    entering(users, "a", WHOLE)
+    assert users.charged("a") == {CLAIM: {"gpus": 2}}, "priced afresh"
 
 
 PRICES = st.builds(
@@ -85,41 +101,45 @@ def test_portions_add_up_to_the_price(price: ClaimPrice, users: int) -> None:
     assert total == price.amounts
 
 
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.lists(PRICES, max_size=2), st.booleans())))
-def test_adjustments_tell_the_whole_story(events: list[tuple[str, list[ClaimPrice], bool]]) -> None:
-    """Somebody who only follows the adjustments knows what each workload is charged, and nothing is left when all have ended."""
-    users, known = ClaimUsers(), dict[str, Any]()
-    for workload, prices, enters in events:
-        for each in users.enter(workload, prices) if enters else users.leave(workload):
-            assert known.get(each.workload, {}) == each.before
-            known[each.workload] = each.after
-        assert {w: users.charged(w) for w in known} == known
-    for workload in "abc":
-        for each in users.leave(workload):
-            known[each.workload] = each.after
-    assert not any(known.values())
+Events = list[tuple[str, list[ClaimPrice]]]
 
 
-def test_a_workload_is_asked_for_what_others_do_not_pay() -> None:
-    """Its price says so, and who pays the rest."""
-    users = ClaimUsers()
-    claim = {
-        "metadata": {"name": "c", "namespace": "default", "uid": "c"},
-        "spec": {"devices": {"requests": [exactly(count=2)]}},
-    }
-    asked = pricing(cluster(claims=[claim]), users=users)
-    sets = [PodSetRequest("main", 2, pods(claims=["c"]))]
-    first = asked.price_workload("default", sets, workload="default/a")
-    assert isinstance(first, dict)
-    assert first["main"].once == {"gpus": 2}
-    users.enter("default/a", first["main"].claims)
-    second = asked.price_workload("default", sets, workload="default/b")
-    assert isinstance(second, dict)
-    assert not any(second["main"].once.values())
-    assert "default/a pays the rest" in second["main"].items[0].why
-    again = asked.price_workload("default", sets, workload="default/a")
-    assert isinstance(again, dict)
-    assert again["main"].once == {"gpus": 2}
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.lists(PRICES, max_size=2))), st.randoms())
+def test_charges_add_up_to_prices_and_follow_from_what_is_written(
+    events: Events, chance: Any
+) -> None:
+    """After any admissions and ends; and a book that is told of the users in another order, as they wrote it down, charges the same."""
+    users, written = ClaimUsers(), dict[str, tuple[ClaimUse, ...]]()
+    for workload, prices in events:
+        if workload in written:
+            users.leave(workload)
+            del written[workload]
+        else:
+            uses = [users.joining(p, "main", {}) for p in {p.claim: p for p in prices}.values()]
+            users.enter(workload, uses)
+            annotations = {CLAIMS: text_of(uses)}
+            written[workload] = uses_of("default", annotations)
+        for claim in (("default", "c"), ("default", "d")):
+            assert_adds_up(users, claim)
+    told = list(written)
+    chance.shuffle(told)
+    other = ClaimUsers()
+    for workload in told:
+        other.enter(workload, written[workload])
+    assert {w: other.charged(w) for w in told} == {w: users.charged(w) for w in told}
+
+
+def assert_adds_up(users: ClaimUsers, claim: ObjectKey) -> None:
+    total: dict[str, int] = {}
+    for user in users.users(claim):
+        total = plus(total, users.charged(user)[claim])
+    assert total == (users.price(claim).amounts if users.users(claim) else {})
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"claims": [{"name": "c"}]}', _ZERO_PART])
+def test_a_record_that_makes_no_sense_counts_as_none(text: str) -> None:
+    """Then all that the status has is the workload's own, and it is charged for that."""
+    assert uses_of("default", {CLAIMS: text}) == ()
 
 
 def config(driver: str = "gpu.nvidia.com", **sharing: Any) -> dict[str, Any]:

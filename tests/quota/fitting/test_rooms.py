@@ -291,3 +291,14 @@ def test_pods_of_a_topology_get_the_places_of_their_domains() -> None:
         place = rooms.see(make_pod(uid, nodeSelector={HOST: host}))
         assert place is not None
         assert place.node == host
+
+
+def test_a_larger_slice_needs_room_for_the_difference() -> None:
+    """One of its two pods is there already. Nothing is kept: that pod would take it."""
+    state = make_cluster(1)
+    before = content(state)
+    larger = make_workload(conditions=())
+    larger.metadata.annotations["drayman.dev/pods-there"] = "1"
+    found = Rooms(state).admit(larger, convert(Admission, ADMISSION), {}, 0.0)
+    assert isinstance(found, str)
+    assert content(state) == before

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drayman.placement.queueing.queues import Queue, QueueTree
 from drayman.quota.shares.division import divide, fair_shares
-from drayman.quota.shares.queues import Queue, QueueTree
 
 MANY = 1000
 

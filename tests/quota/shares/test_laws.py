@@ -20,6 +20,7 @@ from drayman.simulate.queue_scenarios import (
 )
 from drayman.simulate.queue_scenarios import replayed as replay
 from quota.shares.town import group, queue
+from rounds import rounds
 
 LEAVES = ("p", "q", "r", "s")
 
@@ -127,13 +128,13 @@ class Books:
                 yield f"{each.name} exceeds its quota with work that is not preemptible"
 
 
-@settings(max_examples=60)
+@settings(max_examples=rounds(60))
 @given(towns())
 def test_every_cluster_comes_to_rest_and_breaks_no_rule(scenario: Scenario) -> None:
     assert list(Books(scenario).faults(replay(scenario))) == []
 
 
-@settings(max_examples=30)
+@settings(max_examples=rounds(30))
 @given(towns())
 def test_at_rest_nothing_changes_any_more(scenario: Scenario) -> None:
     """What is at rest stays as it is, if it is decided about once more from there."""
@@ -164,7 +165,7 @@ def test_at_rest_nothing_changes_any_more(scenario: Scenario) -> None:
     assert list(books.faults(found)) == []
 
 
-@settings(max_examples=60)
+@settings(max_examples=rounds(60))
 @given(towns())
 def test_reclaiming_takes_no_queue_below_its_quota_by_parts(scenario: Scenario) -> None:
     """Where every group can be taken apart, whoever loses a pod to another queue is beyond its quota before."""
@@ -204,7 +205,7 @@ def test_reclaiming_takes_no_queue_below_its_quota_by_parts(scenario: Scenario) 
         running = {name: node for name, node in running.items() if name not in gone}
 
 
-@settings(max_examples=20)
+@settings(max_examples=rounds(20))
 @given(towns())
 def test_the_order_of_lists_does_not_matter(scenario: Scenario) -> None:
     """Groups and queues in another order: as much runs in every group, if no two groups or queues are of one age."""
@@ -263,7 +264,7 @@ def crowded(draw: st.DrawFn) -> Scenario:
     )
 
 
-@settings(max_examples=40)
+@settings(max_examples=rounds(40))
 @given(crowded())
 def test_queues_end_with_their_fair_shares(scenario: Scenario) -> None:
     """Whoever had what before: what runs of each queue is what the division gives it."""

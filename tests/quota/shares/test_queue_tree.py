@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from drayman.quota.shares.queues import Queue, QueueTree
+from drayman.placement.queueing.queues import Queue, QueueTree
 
 
 def tree(**parents: str) -> QueueTree:

@@ -32,6 +32,7 @@ from drayman.simulate.trace.tables import (
     read_nodes,
     read_tasks,
 )
+from rounds import rounds
 
 SMALL = Trace("small", read_nodes("n", NODES), read_tasks("t", TASKS))
 
@@ -52,7 +53,7 @@ def test_the_same_seed_is_the_same_replay(policy: str) -> None:
     assert random_replay(SMALL, policy) != random_replay(SMALL, policy, seed=1)
 
 
-@settings(max_examples=12)
+@settings(max_examples=rounds(12))
 @given(st.sampled_from(sorted(POLICIES)), st.integers(0, 1000), st.floats(0.1, 1.5))
 def test_every_gpu_is_allocated_or_lost_to_something(policy: str, seed: int, load: float) -> None:
     """Shares add up to all GPUs; the curve ends where the replay does, and load only grows."""

@@ -162,7 +162,7 @@ def test_a_workload_needs_what_its_pods_name() -> None:
 
 def test_a_copy_knows_its_original_and_its_content() -> None:
     """Another priority is no other workload; another size or queue is."""
-    made = workload_copy("ns", "w", "uid", SPEC, "o")
+    made = workload_copy(ObjectMeta(namespace="ns", name="w", uid="uid"), SPEC, "o")
     metadata: ObjectMeta = codec.convert(ObjectMeta, made["metadata"])
     assert made["spec"]["priority"] == 3
     assert is_copy_of(metadata, "uid", workload_content(SPEC))

@@ -122,11 +122,12 @@ def _devices(spec: ResourceSliceSpec, old: ResourceSliceSpec | None) -> Errors:
             selects_nodes=spec.per_device_node_selection is True,
         )
 
-    limit = MAX_ADVANCED_DEVICES if any(map(_is_advanced, devices)) else MAX_DEVICES
+    limit = MAX_ADVANCED_DEVICES if any(map(is_advanced, devices)) else MAX_DEVICES
     yield from check_set(devices, limit, check, lambda device: device.name, "spec.devices")
 
 
-def _is_advanced(device: Device) -> bool:
+def is_advanced(device: Device) -> bool:
+    """Whether a slice with this device may hold only half as many: it has taints, counters or attributes that are lists."""
     return bool(device.taints or device.consumes_counters) or any(
         values is not None
         for attribute in device.attributes.values()

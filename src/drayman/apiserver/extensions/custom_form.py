@@ -14,7 +14,14 @@ from typing import Final
 from drayman.api.errors import MalformedError
 from drayman.api.struct import Json
 from drayman.api.syntax.json_text import parse_tree
-from drayman.api.syntax.values import TOO_DEEP, Pairs, depth_exceeds, duplicate_paths, plain
+from drayman.api.syntax.values import (
+    TOO_DEEP,
+    Number,
+    Pairs,
+    depth_exceeds,
+    duplicate_paths,
+    plain,
+)
 from drayman.apiserver.extensions.defaulting import set_defaults
 from drayman.apiserver.extensions.embedded import (
     coerce_embedded,
@@ -45,7 +52,7 @@ class CustomCodec:
             raise MalformedError(TOO_DEEP)
         problems = [f'duplicate field "{path}"' for path in dict.fromkeys(duplicate_paths(tree))]
         metadata = _last(tree, "metadata")
-        value = _whole_numbers(plain(tree)) if tree is not None else {}
+        value = _kept(tree) if tree is not None else {}
         if not isinstance(value, dict):
             value = {}
         schema = self.schemas[version]
@@ -75,14 +82,19 @@ def _last(tree: Json, name: str) -> Json:
     return tree.get(name) if isinstance(tree, dict) else None
 
 
-def _whole_numbers(value: Json) -> Json:
-    """Numbers such as 1.0 are kept as 1, which is how they would be written."""
+def _kept(tree: Json) -> Json:
+    """The value a tree stands for (`plain`). Numbers such as 1.0 are kept as 1, which is how they would be written."""
+    if isinstance(tree, str) and not isinstance(tree, Number):
+        return tree
+    if isinstance(tree, dict):
+        return {name: _kept(inner) for name, inner in tree.items()}
+    if isinstance(tree, Pairs):
+        return {name: _kept(inner) for name, inner in tree}
+    if isinstance(tree, list):
+        return [_kept(item) for item in tree]
+    value = plain(tree)
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
-    if isinstance(value, dict):
-        return {name: _whole_numbers(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_whole_numbers(item) for item in value]
     return value
 
 

@@ -23,7 +23,6 @@ from drayman.apiserver.extensions.schemas import EMPTY, Schema, properties
 from drayman.apiserver.extensions.value_checks import value_errors
 from drayman.apiserver.kinds.rules import metadata_of
 from drayman.apiserver.patching.go_text import type_name
-from drayman.apiserver.protocol.limits import LARGE_WORK
 from drayman.apiserver.served.strategy import (
     Context,
     Object,
@@ -117,10 +116,9 @@ class CustomStrategy(Strategy):
     namespaced: bool
 
     @property
-    def large_from(self) -> int:
+    def has_costly_rules(self) -> bool:
         # A rule that compares the items of a list with each other is costly for short lists already.
-        has_rules = any(version.rules is not None for version in self.versions.values())
-        return 0 if has_rules else LARGE_WORK
+        return any(version.rules is not None for version in self.versions.values())
 
     def _rules(self, context: Context) -> VersionRules:
         return self.versions.get(context.version) or self.versions[self.storage]
@@ -169,8 +167,7 @@ class CustomStrategy(Strategy):
             *rules.scale_errors(new, with_spec=True),
             *embedded_errors(new, rules.schema),
         ]
-        if not [*list_type_errors(before, rules.schema)]:
-            errors += list_type_errors(new, rules.schema)
+        errors += _new_list_errors(new, before, rules.schema)
         errors += _rule_errors(rules, new, before, errors)
         self._store(new, context, errors)
         return errors
@@ -209,8 +206,8 @@ class CustomStatusStrategy(StatusStrategy):
     keeps_metadata: ClassVar[tuple[str, ...]] = ("*",)
 
     @property
-    def large_from(self) -> int:
-        return self.main.large_from
+    def has_costly_rules(self) -> bool:
+        return self.main.has_costly_rules
 
     def default(self, obj: Object, context: Context) -> None:
         self.main.default(obj, context)
@@ -226,11 +223,17 @@ class CustomStatusStrategy(StatusStrategy):
             correlation = key_of(Correlation(new, before, rules.schema), "status")
             errors += value_errors(new["status"], rules.status_schema, "status", correlation)
         errors += rules.scale_errors(new, with_spec=False)
-        if not [*list_type_errors(before, rules.schema)]:
-            errors += list_type_errors(new, rules.schema)
+        errors += _new_list_errors(new, before, rules.schema)
         errors += _rule_errors(rules, new, before, errors)
         self.main._store(new, context, errors)
         return errors
+
+
+def _new_list_errors(new: Object, before: Object, schema: Schema) -> list[FieldError]:
+    """What occurs twice in a list, unless that was so before. What has not changed is looked at only if something else is wrong."""
+    changed = {name: value for name, value in new.items() if before.get(name) != value}
+    found = [*list_type_errors(changed, schema)]
+    return found if found and not [*list_type_errors(before, schema)] else []
 
 
 def _rule_errors(

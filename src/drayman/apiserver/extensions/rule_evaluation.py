@@ -12,7 +12,8 @@ from drayman.apiserver.extensions.correlation import Correlation, OldItems, key_
 from drayman.apiserver.extensions.findings import child, entry, invalid_unshown, shown
 from drayman.apiserver.extensions.rule_types import rule_value
 from drayman.apiserver.extensions.rules import OLD_SELF, Compiled, RuleNode
-from drayman.cel.environment import Evaluation
+from drayman.apiserver.served.quick_rules import Quickly, TooLongError, allowance
+from drayman.cel.environment import Evaluation, Program
 from drayman.cel.errors import CostLimitError
 from drayman.cel.values import NONE, OptionalValue
 
@@ -65,6 +66,7 @@ class RuleFindings:
     errors: list[FieldError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     budget: int = COST_BUDGET
+    _quickly: Quickly | None = field(default_factory=allowance)
 
     def evaluate(self, node: RuleNode, value: Json, old: Old, path: str = "") -> None:
         """Evaluate the rules at a place and below it, until the budget is used up."""
@@ -76,6 +78,8 @@ class RuleFindings:
     def _visit(self, node: RuleNode, value: Json, old: Old, path: str) -> None:
         if value is None:
             return
+        if self._quickly is not None and not node.is_compiled:
+            raise TooLongError
         if node.rules:
             self._evaluate_here(node, value, old, path)
         if isinstance(value, list) and node.items is not None:
@@ -133,7 +137,7 @@ class RuleFindings:
         path: str,
     ) -> None:
         assert rule.program is not None
-        evaluation = rule.program.evaluate(variables, COST_PER_CALL)
+        evaluation = self._run(rule.program, variables)
         self._spend(node, path, evaluation)
         if evaluation.error is not None:
             self._refuse_failed(node, rule, evaluation, path)
@@ -145,6 +149,16 @@ class RuleFindings:
                 self.warnings.append(str(error))
             else:
                 self.errors.append(error)
+
+    def _run(self, program: Program, variables: Mapping[str, object]) -> Evaluation:
+        """Evaluate a program within its limit. Raises TooLongError where it has to be quick and is not."""
+        if self._quickly is None:
+            return program.evaluate(variables, COST_PER_CALL)
+        evaluation = program.evaluate(variables, min(COST_PER_CALL, self._quickly.left))
+        if isinstance(evaluation.error, CostLimitError):
+            raise TooLongError
+        self._quickly.spend(evaluation.cost)
+        return evaluation
 
     def _refuse_failed(
         self, node: RuleNode, rule: Compiled, evaluation: Evaluation, path: str
@@ -166,7 +180,7 @@ class RuleFindings:
         """The message that an expression gives; empty where it gives none that can be used."""
         if rule.message is None:
             return ""
-        evaluation = rule.message.evaluate(variables, COST_PER_CALL)
+        evaluation = self._run(rule.message, variables)
         if isinstance(evaluation.error, CostLimitError):
             source = rule.rule.get("messageExpression")
             text = f'no further validation rules will be run due to call cost exceeds limit for messageExpression: "{source}"'

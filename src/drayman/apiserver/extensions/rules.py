@@ -65,6 +65,11 @@ class RuleNode:
         self.declared = declared
         self.is_resource = is_resource
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the rules here are ready to be evaluated, which takes a while the first time."""
+        return "rules" in self.__dict__ or not self.schema.get(RULES)
+
     @cached_property
     def rules(self) -> tuple[Compiled, ...]:
         found = self.schema.get(RULES) or ()

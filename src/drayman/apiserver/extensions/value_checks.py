@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Final
 
 from drayman.api.struct import Json
 from drayman.api.validation.field_errors import (
@@ -22,8 +23,10 @@ from drayman.api.validation.field_errors import (
 from drayman.apiserver.extensions.correlation import Correlation, key_of, position_of
 from drayman.apiserver.extensions.findings import child, shown, type_invalid
 from drayman.apiserver.extensions.scalar_checks import number_errors, string_errors, type_error
-from drayman.apiserver.extensions.schemas import Schema, additional, items, properties
+from drayman.apiserver.extensions.schemas import LIST_TYPE, Schema, additional, items, properties
 from drayman.apiserver.served.encoding import encode
+
+_ALTERNATIVES: Final = frozenset(("anyOf", "oneOf", "allOf", "not"))
 
 
 @dataclass(slots=True)
@@ -46,6 +49,8 @@ class ValuePlace:
     base: str = ""
     enumerations: dict[int, Enumeration] = field(default_factory=dict, compare=False, repr=False)
     """Those of the schema that were met so far, by the id of their choices."""
+    is_tried: bool = False
+    """Whether this is one of several alternatives, of which the nearest is the one with most that is valid."""
 
     @property
     def field(self) -> str:
@@ -60,13 +65,18 @@ class ValuePlace:
         return shown(self.base)
 
     def child(self, name: str) -> ValuePlace:
-        return ValuePlace(child(self.path, name), self.base, self.enumerations)
+        return ValuePlace(child(self.path, name), self.base, self.enumerations, self.is_tried)
 
     def entry(self, name: str) -> ValuePlace:
-        return ValuePlace(f"{self.path}.{name}", self.base, self.enumerations)
+        return ValuePlace(f"{self.path}.{name}", self.base, self.enumerations, self.is_tried)
 
     def item(self, position: int) -> ValuePlace:
-        return ValuePlace(f"{self.path}[{position}]", self.base, self.enumerations)
+        path = f"{self.path}[{position}]"
+        return ValuePlace(path, self.base, self.enumerations, self.is_tried)
+
+    @property
+    def tried(self) -> ValuePlace:
+        return ValuePlace(self.path, self.base, self.enumerations, True)
 
 
 def value_errors(
@@ -80,10 +90,20 @@ def _node(
     value: Json, schema: Schema, place: ValuePlace, correlation: Correlation | None
 ) -> CheckedValue:
     """A value, with or without an old one to compare with."""
+    if correlation is not None and not place.is_tried and _is_as_before(correlation):
+        return CheckedValue()
     outcome = _check(value, schema, place, correlation)
     if outcome.errors and correlation is not None and correlation.unchanged:
         return CheckedValue([], outcome.matches)
     return outcome
+
+
+def _is_as_before(correlation: Correlation) -> bool:
+    """Whether it can be seen at once that nothing has changed. Items of lists that are maps are looked at one by one."""
+    new = correlation.new
+    if isinstance(new, list):
+        return correlation.schema.get(LIST_TYPE) != "map" and bool(new == correlation.old)
+    return isinstance(new, dict) and bool(new == correlation.old)
 
 
 def _check(
@@ -97,8 +117,9 @@ def _check(
         shown_value, detail = error
         outcome.errors.append(type_invalid(place.field, shown_value, detail))
     if value is not None:
-        outcome.add(_alternatives(value, schema, place, correlation))
-        outcome.add(_by_type(value, schema, place, correlation))
+        if not _ALTERNATIVES.isdisjoint(schema):
+            outcome.add(_alternatives(value, schema, place.tried, correlation))
+        _by_type(outcome, value, schema, place, correlation)
     outcome.errors += _enum_errors(value, schema, place)
     if isinstance(value, dict):
         outcome.add(_object(value, schema, place, correlation))
@@ -106,16 +127,18 @@ def _check(
 
 
 def _by_type(
-    value: Json, schema: Schema, place: ValuePlace, correlation: Correlation | None
-) -> CheckedValue:
+    outcome: CheckedValue,
+    value: Json,
+    schema: Schema,
+    place: ValuePlace,
+    correlation: Correlation | None,
+) -> None:
     if isinstance(value, str):
-        return CheckedValue(list(string_errors(value, schema, place.path, place.field)))
-    if isinstance(value, list):
-        return _list(value, schema, place, correlation)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        found = number_errors(value, schema, place.path, place.field, place.nowhere)
-        return CheckedValue(list(found))
-    return CheckedValue()
+        outcome.errors += string_errors(value, schema, place.path, place.field)
+    elif isinstance(value, list):
+        outcome.add(_list(value, schema, place, correlation))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        outcome.errors += number_errors(value, schema, place.path, place.field, place.nowhere)
 
 
 def _enum_errors(value: Json, schema: Schema, place: ValuePlace) -> Iterator[FieldError]:

@@ -22,7 +22,7 @@ from drayman.cluster.informers import Informers
 from drayman.cluster.inprocess import InProcessClient
 from drayman.cluster.turns import Turns
 from drayman.controllers.features import ControllerFeatures
-from drayman.controllers.quota.controller import ConfigurationSource
+from drayman.controllers.quota.source import ConfigurationSource
 from drayman.controllers.quota.tally import QueueTally
 from drayman.controllers.running import all_controllers, start_controllers
 from drayman.drivers.profiles import HardwareCluster

@@ -43,6 +43,11 @@ class QueueMetrics(Collector):
         labels = ("preempting_cluster_queue", "reason")
         text = "Workloads that gave up their quota to others."
         yield _counted("kueue_preempted_workloads", text, labels, tally.preempted)
+        labels = ("cluster_queue", "cluster")
+        text = "Workloads that were offered to a worker cluster."
+        yield _counted("kueue_multikueue_workloads_dispatched", text, labels, tally.dispatched)
+        text = "Workloads that a worker cluster has admitted and got."
+        yield _counted("kueue_multikueue_workloads_admitted", text, labels, tally.taken)
         state = tally.state()
         if state is not None:
             yield from _present(state)
@@ -78,6 +83,11 @@ def _present(state: QuotaState) -> Iterator[Metric]:
     nominal = GaugeMetricFamily(
         "kueue_cluster_queue_nominal_quota", "Quota that a queue has.", labels=labels
     )
+    looked_at = GaugeMetricFamily(
+        "drayman_queue_admin_access_devices",
+        "Devices that workloads with quota look at with admin access, at no charge.",
+        labels=_QUEUE,
+    )
     for name, queue in sorted(state.books.queues.items()):
         holders = queue.holders.values()
         pending.add_metric(
@@ -85,13 +95,14 @@ def _present(state: QuotaState) -> Iterator[Metric]:
         )
         reserving.add_metric((name,), len(holders))
         admitted.add_metric((name,), sum(1 for each in holders if each.facts.admitted))
+        looked_at.add_metric((name,), sum(each.admin_devices for each in holders))
         for each in _STATUSES:
             is_so = (each == "active") is not bool(queue.inactive)
             status.add_metric((name, each), float(is_so))
         for flavor, resource, quota, amount in _amounts(queue):
             nominal.add_metric((name, flavor, resource), quota)
             used.add_metric((name, flavor, resource), amount)
-    yield from (pending, reserving, admitted, status, nominal, used)
+    yield from (pending, reserving, admitted, status, nominal, used, looked_at)
 
 
 def _amounts(queue: ClusterQueueState) -> Iterator[tuple[str, str, float, float]]:

@@ -29,6 +29,7 @@ from drayman.apiserver.instance.kubeconfig import kubeconfig
 from drayman.apiserver.instance.queue_metrics import QueueMetrics
 from drayman.apiserver.instance.scheduler_metrics import SchedulerMetrics
 from drayman.apiserver.instance.starting import CHECK, SCHEDULER_CHECK, Start
+from drayman.apiserver.instance.store_metrics import StoreMetrics
 from drayman.apiserver.lifecycle.running import Lifecycle
 from drayman.apiserver.security.aggregation import RoleAggregation
 from drayman.apiserver.security.authority import ServingFiles
@@ -113,6 +114,7 @@ async def _start(options: Options, end: AsyncExitStack, report: Report | None) -
     end.callback(store.close)
     found = _nodes_and_pods(store)
     server = make_server(store)
+    server.metrics.registry.register(StoreMetrics(store))
     end.push_async_callback(end_extensions, server.core)
     access = arrange_access(server, options.folder, options.host, options.audit_log, end)
     core = server.core

@@ -27,7 +27,7 @@ from drayman.workloads.queued.entering import (
     queue_change_problem,
     waits,
 )
-from drayman.workloads.queued.kinds import BY_KIND, DEPLOYMENTS, PODS, STATEFUL_SETS
+from drayman.workloads.queued.kinds import BY_KIND, DEPLOYMENTS, PODS, STATEFUL_SETS, QueuedKind
 from drayman.workloads.queued.names import DEFAULT_QUEUE, queue_of
 
 _LOCAL_QUEUES: Final = f"localqueues.{KUEUE}"
@@ -58,7 +58,11 @@ class QueuedWork(AdmissionPlugin):
         objects = write.context.objects
         namespace = objects.get("namespaces", "", write.namespace)
         default = objects.get(_LOCAL_QUEUES, write.namespace, DEFAULT_QUEUE)
-        return Surroundings(map_at(namespace, "metadata", "labels"), default is not None)
+
+        def find(kind: QueuedKind, name: str) -> Object | None:
+            return objects.get(f"{kind.plural}.{kind.group}", write.namespace, name)
+
+        return Surroundings(map_at(namespace, "metadata", "labels"), default is not None, find)
 
     def _hold(self, write: Admitted, framework: str, new: Object) -> None:
         if framework == DEPLOYMENTS:

@@ -11,9 +11,18 @@ from drayman.apiserver.served.strategy import Object
 _STARTS_TOGETHER: Final = "its pods start together or not at all"
 
 
-def _names_queue_or_class(group: Object) -> bool:
+def _names_class(group: Object) -> bool:
     spec = group.get("spec")
-    return isinstance(spec, dict) and bool(spec.get("queue") or spec.get("priorityClassName"))
+    return isinstance(spec, dict) and bool(spec.get("priorityClassName"))
+
+
+def _has_other_quotas(queue: Object) -> bool:
+    spec = queue.get("spec")
+    resources = spec.get("resources") if isinstance(spec, dict) else None
+    stated = (
+        [resources.get(name) for name in ("cpu", "memory")] if isinstance(resources, dict) else []
+    )
+    return any(isinstance(each, dict) and (each.get("quota") or 0) > 0 for each in stated)
 
 
 CUSTOM_ACTORS: Final[Mapping[str, Acting]] = {
@@ -23,12 +32,22 @@ CUSTOM_ACTORS: Final[Mapping[str, Acting]] = {
     ),
     "podgroups.scheduling.run.ai": by(
         Part.SCHEDULER,
-        effect=_STARTS_TOGETHER,
+        effect=f"{_STARTS_TOGETHER}, within the limits of its queue",
         gap=Gap(
             Part.SCHEDULER,
-            "its queue and priority class are not read: the group has no quota, and is as important as its pods",
-            concerns=_names_queue_or_class,
-            case="with a queue or a priority class",
+            "its priority class is not read: the group is as important as its pods",
+            concerns=_names_class,
+            case="with a priority class",
+        ),
+    ),
+    "queues.scheduling.run.ai": by(
+        Part.SCHEDULER,
+        effect="work starts in the order of shares, within limits at each level; what other queues have beyond their shares is reclaimed",
+        gap=Gap(
+            Part.SCHEDULER,
+            "what it is entitled to of cpu and memory is not reclaimed from others: shares are those of GPUs",
+            concerns=_has_other_quotas,
+            case="with a quota of cpu or memory",
         ),
     ),
     "topologies.kai.scheduler": by(Part.SCHEDULER, effect="pod groups name its levels"),

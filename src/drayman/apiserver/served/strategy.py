@@ -68,6 +68,11 @@ class Strategy:
         """From how many bytes on a write is planned outside the event loop, since it might take long."""
         return LARGE_WORK
 
+    @property
+    def has_costly_rules(self) -> bool:
+        """Whether even a small write might take long. Then it is first tried with a small allowance: see `quick_rules`."""
+        return False
+
     def default(self, obj: Object, context: Context) -> None:
         """Fill in what the client left out. `context.version` is the version it wrote in."""
 

@@ -14,6 +14,7 @@ from drayman.apiserver.requests.calls import Call
 from drayman.apiserver.requests.rights import authorize
 from drayman.apiserver.served.resources import GroupVersionKind, Subresource
 from drayman.apiserver.served.strategy import Object
+from drayman.workloads.dispatching.pods import cluster_of
 
 _CONNECT_VERBS: Final = ("create", "get")
 _PROXY_VERBS: Final = ("create", "delete", "get", "patch", "update")
@@ -61,6 +62,10 @@ async def log(call: Call) -> Answer:
     pod = _pod(call)
     _container(call, pod)
     node = pod["spec"].get("nodeName", "")
+    cluster = cluster_of(pod.get("status"))
+    if cluster:
+        message = f"pod {call.name} runs in cluster {cluster}: its log is there"
+        raise StatusError(503, "ServiceUnavailable", message, Subject())
     if not node:
         return Response(204, b"", TEXT_TYPE)
     raise _no_agent(node, "the log")

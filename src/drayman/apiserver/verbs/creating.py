@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 from drayman.api.struct import Json
 from drayman.apiserver.protocol.errors import already_exists, internal, invalid, no_free_name
 from drayman.apiserver.protocol.limits import within_size
@@ -44,12 +46,17 @@ async def store_new(call: Call, body: Object, *, owns: bool = True) -> Stored:
     `owns` says whether to record its creator in managedFields, which apply does itself.
     """
     obj, operation = await planned(
-        call, call.size, lambda there: plan_creation(there, body, owns=owns)
+        call, call.size, lambda there: plan_creation(there, _given(there, body), owns=owns)
     )
     if call.dry_run:
         return Stored(operation.key, 0, encode(obj))
     (stored,) = await call.core.store.write([operation])
     return stored
+
+
+def _given(call: Call, body: Object) -> Object:
+    """What a plan may change: a copy, where the plan may have to be made again."""
+    return deepcopy(body) if call.strategy.has_costly_rules else body
 
 
 def plan_creation(call: Call, body: Object, *, owns: bool = True) -> tuple[Object, Put]:

@@ -5,6 +5,9 @@ object of a hundred thousand values, or one with costly rules in CEL, this takes
 it needs of the server is asked of the event loop: the store and the rights are never looked at from two threads at once. The outcome is
 written only if the object is still as it was; otherwise the write is planned again. So that this happens rarely, large writes of one object
 wait for each other.
+
+Whether rules are costly shows when they are evaluated (`served/quick_rules.py`): most are not, and two threads that take turns are far
+slower than one.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from drayman.apiserver.protocol.access import AccessDecision, Attributes, Author
 from drayman.apiserver.protocol.limits import LARGE_WORK
 from drayman.apiserver.requests.beside import beside
 from drayman.apiserver.requests.calls import Call
+from drayman.apiserver.served.quick_rules import TooLongError, quickly
 from drayman.apiserver.verbs.core import ObjectStore
 from drayman.cluster.embedded.model import Key, Operation, Stored
 
@@ -36,9 +40,26 @@ def is_large(call: Call, size: int) -> bool:
 
 
 async def planned(call: Call, size: int, plan: Callable[[Call], T]) -> T:
-    """The outcome of a plan. `size` is that of all the bytes it looks at."""
-    if not is_large(call, size):
+    """The outcome of a plan. `size` is that of all the bytes it looks at. It may be made twice, and must not use up what it is given."""
+    here = planned_here(call, size, plan)
+    return await planned_beside(call, size, plan) if here is None else here
+
+
+def planned_here(call: Call, size: int, plan: Callable[[Call], T]) -> T | None:
+    """The outcome of a plan that is made in the event loop; None if that would take too long."""
+    if is_large(call, size):
+        return None
+    if not call.strategy.has_costly_rules:
         return plan(call)
+    try:
+        with quickly():
+            return plan(call)
+    except TooLongError:
+        return None
+
+
+async def planned_beside(call: Call, size: int, plan: Callable[[Call], T]) -> T:
+    """The outcome of a plan that is made in another thread."""
     loop = _Loop(asyncio.get_running_loop())
     core = replace(
         call.core,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from drayman.api.validation.field_errors import invalid as invalid_field
@@ -17,7 +17,7 @@ from drayman.apiserver.verbs import metadata as meta
 from drayman.apiserver.verbs.admission import Admitted
 from drayman.apiserver.verbs.creating import DUPLICATE_OWNERS, store_new
 from drayman.apiserver.verbs.ownership import note_update, same_but_for_times
-from drayman.apiserver.verbs.planning import ATTEMPTS, is_large, line_of, planned
+from drayman.apiserver.verbs.planning import ATTEMPTS, line_of, planned_beside, planned_here
 from drayman.cluster.embedded.errors import ConflictError
 from drayman.cluster.embedded.model import Delete, Operation, Put, Stored
 
@@ -68,40 +68,37 @@ async def replace(call: Call, existing: Stored, change: Change, *, owns: bool = 
 
     `owns` says whether to record the change in managedFields, which apply does itself.
     """
-    if not is_large(call, call.size + len(existing.data)):
-        return await _replace(call, existing, change, owns)
+    plan = partial(plan_replacement, change=change, owns=owns)
+    here = planned_here(call, call.size + len(existing.data), partial(plan, existing=existing))
+    if here is not None:
+        return await _written(call, existing, *here)
     async with line_of(call):
-        return await _replace(call, call.existing(), change, owns)
-
-
-async def _replace(call: Call, existing: Stored, change: Change, owns: bool) -> Stored:
-    for attempt in range(1, ATTEMPTS + 1):
-        size = call.size + len(existing.data)
-        new, operations = await planned(
-            call, size, partial(plan_replacement, existing=existing, change=change, owns=owns)
-        )
-        if not operations:
-            return existing
-        if call.dry_run:
-            break
-        try:
-            results = await call.core.store.write(operations)
-            break
-        except ConflictError:
-            if attempt == ATTEMPTS or not is_large(call, size):
-                raise
-            # It was changed while this was planned.
+        for attempt in range(1, ATTEMPTS + 1):
             existing = call.existing()
-    if call.dry_run:
-        return Stored(
-            call.key, existing.revision, stored_form(new, call.resource.hub_kind)(existing.revision)
-        )
-    if isinstance(operations[0], Delete):
+            size = call.size + len(existing.data)
+            found = await planned_beside(call, size, partial(plan, existing=existing))
+            try:
+                return await _written(call, existing, *found)
+            except ConflictError:
+                # It was changed while this was planned.
+                if attempt == ATTEMPTS:
+                    raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+async def _written(
+    call: Call, existing: Stored, new: Object, operations: Sequence[Operation]
+) -> Stored:
+    """Carry out a plan. Raises ConflictError where the object is not as it was."""
+    if not operations:
+        return existing
+    if not call.dry_run:
+        results = await call.core.store.write(operations)
+        if not isinstance(operations[0], Delete):
+            return results[0]
         # The last finalizer is gone, and with it the object; the client gets it as it would have been.
-        return Stored(
-            call.key, existing.revision, stored_form(new, call.resource.hub_kind)(existing.revision)
-        )
-    return results[0]
+    encode = stored_form(new, call.resource.hub_kind)
+    return Stored(call.key, existing.revision, encode(existing.revision))
 
 
 def plan_replacement(

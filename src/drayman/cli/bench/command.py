@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from drayman.cli.bench.measuring import Measured
+    from drayman.cli.bench.quota_load import Suite
     from drayman.cli.bench.scheduling import Progress
     from drayman.cli.bench.serving import Server
     from drayman.cli.bench.workloads import Workload
@@ -153,6 +154,7 @@ def gangs(scenes: tuple[str, ...], nodes: int, as_json: bool) -> None:
 Examples:
   drayman bench quota
   drayman bench quota --suite baseline --json
+  drayman bench quota --suite baseline --served
 """,
 )
 @click.option(
@@ -164,6 +166,11 @@ Examples:
 )
 @click.option("--devices", is_flag=True, help="Workloads ask for devices by claim templates.")
 @click.option(
+    "--served",
+    is_flag=True,
+    help="Through the API of a server of its own, with everything written.",
+)
+@click.option(
     "--part",
     type=click.IntRange(1),
     default=1,
@@ -171,27 +178,64 @@ Examples:
     help="Only one in so many of the workloads of each queue.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each figure.")
-def quota(suites: tuple[str, ...], devices: bool, part: int, as_json: bool) -> None:
-    """Have the engine of quota admit workloads as in Kueue's own load tests, and say how many a second.
+def quota(suites: tuple[str, ...], devices: bool, served: bool, part: int, as_json: bool) -> None:
+    """Admit workloads as in Kueue's own load tests, and say how many a second.
 
-    Workloads end as soon as they are admitted. Nothing is written anywhere: this is the time that decisions take, with the objects read.
+    Workloads end as soon as they are admitted. Without --served nothing is written anywhere: this is the time that decisions take, with
+    the objects read. With it, the Workloads are created and finished through the HTTP API of a server with a durable store.
     """
-    from dataclasses import asdict, replace
+    from dataclasses import replace
 
-    from drayman.cli.bench.quota import SUITES, measure
+    from drayman.cli.bench.quota_load import SUITES
 
     for name in suites or _SUITES:
         suite = SUITES[name]
         suite = replace(suite, workloads=max(1, suite.workloads // part))
         with _Bar() as progress:
-            figure = measure(name, suite, progress, devices=devices)
-        if as_json:
-            found = {**asdict(figure), "per_second": round(figure.per_second, 1)}
-            to_stdout(json.dumps({**found, "seconds": round(figure.seconds, 3)}))
-        else:
-            told = f"{figure.workloads:>6} workloads {figure.queues:>5} queues"
-            kueue = f" (Kueue {figure.published:g}/s)" if figure.published else ""
-            to_stdout(f"{figure.suite:<24} {told} {figure.per_second:>6.0f}/s{kueue}")
+            if served:
+                figure = asyncio.run(_served_quota(name, suite, devices, progress))
+            else:
+                figure = _decided_quota(name, suite, devices, progress)
+        to_stdout(json.dumps(figure) if as_json else quota_line(figure))
+
+
+def _decided_quota(name: str, suite: Suite, devices: bool, progress: Progress) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from drayman.cli.bench.quota import measure
+
+    figure = measure(name, suite, progress, devices=devices)
+    found = {**asdict(figure), "per_second": round(figure.per_second, 1)}
+    return {**found, "seconds": round(figure.seconds, 3)}
+
+
+async def _served_quota(
+    name: str, suite: Suite, devices: bool, progress: Progress
+) -> dict[str, Any]:
+    from drayman.cli.bench.quota_load import configuration
+    from drayman.cli.bench.quota_served import Ground
+    from drayman.cli.bench.serving import configured
+    from drayman.cli.bench.wire import ConnectionPool, RequestError
+
+    figure: dict[str, Any] = {}
+    async with (
+        configured(configuration() if devices else None) as server,
+        client_of(server.connection) as client,
+    ):
+        try:
+            async with ConnectionPool(server.address) as connections:
+                ground = Ground(server, connections, client, progress)
+                figure = await ground.measure(name, suite, devices=devices)
+        except* (RequestError, UserError) as errors:
+            raise UserError(str(errors.exceptions[0])) from errors
+    return figure
+
+
+def quota_line(figure: Mapping[str, Any]) -> str:
+    """A suite with its admissions a second, and what Kueue publishes for the same."""
+    told = f"{figure['workloads']:>6} workloads {figure['queues']:>5} queues"
+    kueue = f" (Kueue publishes {figure['published']:g}/s)" if figure["published"] else ""
+    return f"{figure['suite']:<24} {told} {figure['per_second']:>6.0f}/s{kueue}"
 
 
 def scene_line(figure: Mapping[str, Any]) -> str:

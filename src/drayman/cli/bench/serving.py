@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from drayman.apiserver.instance.folder import Folder
 from drayman.cli.bench.wire import Address
@@ -40,6 +42,17 @@ class Server:
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024
         return None
+
+    def cpu_seconds(self) -> float | None:
+        """The processor time that the server has used so far; None where that is not known."""
+        if self.pid is None:
+            return None
+        try:
+            stat = Path(f"/proc/{self.pid}/stat").read_text()
+        except OSError:
+            return None
+        user, system = stat.rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 @asynccontextmanager
@@ -73,6 +86,20 @@ async def embedded(extra: tuple[str, ...] = ()) -> AsyncIterator[Server]:
             if process.returncode is None:
                 process.terminate()
                 await process.wait()
+
+
+@asynccontextmanager
+async def configured(configuration: Mapping[str, Any] | None) -> AsyncIterator[Server]:
+    """A server of our own whose queues work by a configuration of Kueue's."""
+    if configuration is None:
+        async with embedded() as server:
+            yield server
+        return
+    with tempfile.NamedTemporaryFile(prefix="drayman-bench-", suffix=".yaml") as file:
+        file.write(json.dumps(configuration).encode())
+        file.flush()
+        async with embedded(("--queue-config", file.name)) as server:
+            yield server
 
 
 async def _ready(process: asyncio.subprocess.Process, folder: Folder, log: Path) -> None:

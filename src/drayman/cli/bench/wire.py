@@ -104,13 +104,13 @@ class ConnectionPool:
 
     def __init__(self, address: Address, size: int = CONNECTIONS) -> None:
         self.address = address
-        self._size = size
+        self.size = size
         self._free: asyncio.Queue[Connection] = asyncio.Queue()
         self._all: list[Connection] = []
 
     async def __aenter__(self) -> Self:
         try:
-            for _ in range(self._size):
+            for _ in range(self.size):
                 connection = await Connection.open(self.address)
                 self._all.append(connection)
                 self._free.put_nowait(connection)
@@ -137,6 +137,14 @@ class ConnectionPool:
         try:
             data = msgspec.json.encode(body) if body is not None else b""
             return msgspec.json.decode(await connection.send(method, path, data, kind))
+        finally:
+            self._free.put_nowait(connection)
+
+    async def text(self, path: str) -> str:
+        """What is there that is not JSON."""
+        connection = await self._free.get()
+        try:
+            return (await connection.send("GET", path)).decode()
         finally:
             self._free.put_nowait(connection)
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from drayman.apiserver.instance.folder import Folder, FolderError, Record
-from drayman.cli import files
 from drayman.cli.cluster.live import is_wanted, show
 from drayman.cli.completing import profile_names
 from drayman.cli.errors import UserError, reason
@@ -31,7 +30,7 @@ from drayman.questions.which_cluster import folder_of
 if TYPE_CHECKING:
     from drayman.apiserver.instance import Instance, Options
     from drayman.apiserver.instance.control_plane import ControlPlane
-    from drayman.controllers.quota.controller import ConfigurationSource
+    from drayman.controllers.quota.source import ConfigurationSource
 
 _PATIENCE_S: Final = 60.0
 """How long a background process may make no progress while starting."""
@@ -131,7 +130,8 @@ def _switched_on(_context: click.Context, _option: click.Parameter, text: str) -
 @click.option(
     "--queue-config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Kueue's Configuration: what waits in queues, how quota is counted and shared. Read again when the file changes.",
+    help="Kueue's Configuration: what waits in queues, how quota is counted and shared. Read again when the file changes, and kept"
+    " in the ConfigMap kueue-system/kueue-manager-config. Default: what that ConfigMap says.",
 )
 @click.option("--no-queues", is_flag=True, help="Leave Kueue's queues to Kueue itself.")
 @click.option("--no-scheduler", is_flag=True, help="Leave scheduling to another process.")
@@ -264,17 +264,14 @@ def _control_plane(
 
 def _queues(path: Path | None) -> ConfigurationSource:
     """Raises UserError where the file makes no sense."""
-    from drayman.controllers.quota.configuration import (
-        ConfigurationFileError,
-        read_configuration,
-    )
-    from drayman.controllers.quota.controller import ConfigurationSource
+    from drayman.controllers.quota.configuration import ConfigurationFileError
+    from drayman.controllers.quota.source import ConfigurationSource
 
     if path is None:
         return ConfigurationSource()
     try:
-        return ConfigurationSource(read_configuration(str(path), files.read(str(path))), path)
-    except ConfigurationFileError as error:
+        return ConfigurationSource.of_file(path)
+    except (ConfigurationFileError, OSError) as error:
         raise UserError(str(error)) from error
 
 

@@ -45,7 +45,7 @@ def config_option(function: F) -> F:
         "--config",
         type=files.PATH,
         metavar="FILE",
-        help="Kueue's Configuration. Default: that of the Kueue in the cluster, if there is one.",
+        help="Kueue's Configuration. Default: the one that the queues of the cluster work by.",
     )(function)
 
 

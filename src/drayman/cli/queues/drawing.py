@@ -126,6 +126,12 @@ _HOLDER_COLUMNS: Final = (
 )
 
 
+def _held(holder: HoldingWorkload) -> Iterator[str]:
+    yield from charges(holder.charges)
+    if holder.admin_devices:
+        yield f"{holder.admin_devices:,} with admin access, free"
+
+
 def _holder(holder: HoldingWorkload, now: float) -> tuple[Cell, ...]:
     state = "admitted" if holder.admitted else "reserved"
     return (
@@ -135,7 +141,7 @@ def _holder(holder: HoldingWorkload, now: float) -> tuple[Cell, ...]:
         "evicted" if holder.evicted else state,
         age(holder.since or "", now) or _NONE,
         f"in {span(seconds_of(holder.ends) - now)}" if holder.ends else _NONE,
-        ", ".join(charges(holder.charges)) or _NONE,
+        ", ".join(_held(holder)) or _NONE,
     )
 
 

@@ -12,9 +12,14 @@ _EPILOG: Final = """\b
 Examples:
   drayman quota price -f job.yaml
   drayman quota price -f job.yaml -o json
+  drayman quota diff --config new.yaml
 """
 
 
-@click.group(cls=LazyGroup, lazy={"price": "drayman.cli.quota.price:price"}, epilog=_EPILOG)
+@click.group(
+    cls=LazyGroup,
+    lazy={"diff": "drayman.cli.quota.diff:diff", "price": "drayman.cli.quota.price:price"},
+    epilog=_EPILOG,
+)
 def quota() -> None:
     """Answer questions about quota."""

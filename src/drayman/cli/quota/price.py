@@ -43,7 +43,7 @@ Exit status: 0 everything has a price, 1 something has none, 2 there is no answe
     "--config",
     type=files.PATH,
     metavar="FILE",
-    help="Kueue's Configuration with the device class mappings. Default: that of the Kueue in the cluster, if there is one.",
+    help="Kueue's Configuration with the device class mappings. Default: the one that the queues of the cluster work by.",
 )
 @click.option(
     "--by-flavor",
@@ -123,7 +123,7 @@ def _cluster(
         return World(Objects(), 0.0), namespace or DEFAULT_NAMESPACE, None, {}
     world, used = load_world(snapshot, namespace, where)
     if snapshot is not None or not (by_flavor or asks_kueue):
-        return world, used, None, {}
+        return world, used, world.queue_configuration, {}
 
     async def work(
         client: HttpClient,
@@ -149,6 +149,6 @@ def _conditions(
     from drayman.questions.quota_prices import Conditions
     from drayman.quota.charging.rules import KUEUE, Gates, Rules
 
-    gates = gates_in(configuration) if as_kueue else Gates()
+    gates = gates_in(configuration) if as_kueue else Gates.of_configuration(configuration)
     mappings = mappings_in(name, configuration, gates)
     return Conditions(mappings, KUEUE if as_kueue else Rules(), gates, flavors, by_flavor)

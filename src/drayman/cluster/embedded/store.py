@@ -72,6 +72,10 @@ class Store:
         self._closed = False
         self.problem: str | None = None
         """Why the last commit failed; None once one succeeds again, whoever writes."""
+        self.transactions = 0
+        """How many have been carried out since the store was opened."""
+        self.commits = 0
+        """How many times they were made durable, many together where many were waiting."""
         if journal is None:
             self._objects, self._history = ObjectTable(), History(retention)
             self._committer = None
@@ -263,6 +267,8 @@ class Store:
 
     def _apply(self, transactions: Sequence[Transaction]) -> None:
         """Make durable changes visible, in order; then notify writers, then watchers."""
+        self.transactions += len(transactions)
+        self.commits += 1
         before = self._history.newest
         events = [event for transaction in transactions for event in transaction.events]
         for transaction in transactions:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+from drayman.api.core import Pod
 from drayman.api.custom_groups import spec_of
 from drayman.api.errors import DecodeError
 from drayman.api.kueue import MultiKueueCluster, MultiKueueClusterSpec
@@ -17,12 +18,13 @@ from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.kube.client import HttpClient
 from drayman.cluster.recording import EventRecorder
-from drayman.cluster.resources import DEVICE_CLASSES, RESOURCE_CLAIM_TEMPLATES
+from drayman.cluster.resources import DEVICE_CLASSES, PODS, RESOURCE_CLAIM_TEMPLATES
 from drayman.controllers.multikueue.connecting import Access, find_access
 from drayman.controllers.multikueue.copying import Copying
 from drayman.controllers.multikueue.dispatcher import Dispatcher
 from drayman.controllers.multikueue.links import Link
-from drayman.controllers.multikueue.mirroring import Mirroring
+from drayman.controllers.multikueue.mirroring import JobMirroring
+from drayman.controllers.multikueue.pods import PodMirroring
 from drayman.controllers.multikueue.routes import (
     CHECKS,
     CLUSTERS,
@@ -37,13 +39,14 @@ from drayman.controllers.multikueue.routes import (
 from drayman.controllers.multikueue.workers import Jobs, Worker
 from drayman.controllers.quota.book import WORKLOADS, Known, known
 from drayman.controllers.quota.configuration import QueueConfiguration
-from drayman.controllers.quota.controller import ConfigurationSource
 from drayman.controllers.quota.loop import Key, Loop
 from drayman.controllers.quota.shared import Clock, Shared
+from drayman.controllers.quota.source import ConfigurationSource
 from drayman.controllers.quota.tally import QueueTally
 from drayman.workloads.dispatching.life import is_elsewhere
 from drayman.workloads.queued import life
 from drayman.workloads.queued.places import Object
+from drayman.workloads.queued.pods import is_managed
 
 _GATHER_S: Final = 0.2
 """How long changes of workers gather before workloads that wait are looked at again."""
@@ -75,7 +78,8 @@ class DispatchController:
         """Workloads that are to be handed over, or were."""
         self._routes = Routes(informers)
         self._copying = Copying(informers)
-        mirroring = Mirroring(self._shared, Jobs(informers, self._job_changed))
+        jobs = JobMirroring(self._shared, Jobs(informers, self._owner_changed))
+        mirroring = (jobs, PodMirroring(self._shared))
         self._dispatcher = Dispatcher(
             self._shared, self._copying, mirroring, self._links, self._routes.of, self._drained
         )
@@ -86,6 +90,7 @@ class DispatchController:
         self._workloads = informers.informer(WORKLOADS).cache
         self._shared.book.listen(self._workload_changed)
         for resource, handle in (
+            (PODS, self._pod_changed),
             (CLUSTERS, self._cluster_changed),
             (CONFIGS, self._anything_changed),
             (CHECKS, self._anything_changed),
@@ -140,9 +145,16 @@ class DispatchController:
             return True
         return life.holds_quota(status) and self._routes.of(workload) is not None
 
-    def _job_changed(self, job: Object) -> None:
+    def _owner_changed(self, job: Object) -> None:
         """A job of the manager."""
-        for each in self._shared.book.of_owner(str(job["metadata"].get("uid", ""))):
+        self._of_owner_changed(str(job["metadata"].get("uid", "")))
+
+    def _pod_changed(self, notice: Notice[Pod]) -> None:
+        if self._handed and is_managed(notice.object):
+            self._of_owner_changed(notice.object.metadata.uid)
+
+    def _of_owner_changed(self, uid: str) -> None:
+        for each in self._shared.book.of_owner(uid):
             if each.key in self._handed:
                 self._dispatcher.loop.queue.add(each.key)
 

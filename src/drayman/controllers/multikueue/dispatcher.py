@@ -6,7 +6,7 @@ called, how often, or by which process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from drayman.api.kueue_workload import WorkloadStatus
@@ -20,14 +20,18 @@ from drayman.controllers.quota.configuration import Dispatching
 from drayman.controllers.quota.loop import Key, Loop
 from drayman.controllers.quota.shared import Shared
 from drayman.workloads.dispatching import life as away
-from drayman.workloads.dispatching.copies import Needs, is_copy_of, workload_content, workload_copy
+from drayman.workloads.dispatching.copies import (
+    Needs,
+    importance_changes,
+    is_copy_of,
+    workload_content,
+    workload_copy,
+)
 from drayman.workloads.dispatching.life import Standing
 from drayman.workloads.dispatching.ranking import Outlook, Room, first_admitted, offer
 from drayman.workloads.queued import life
 
-_UNSUPPORTED = (
-    "only jobs and their like can run in another cluster, not single pods, groups of pods and sets"
-)
+_UNSUPPORTED = "only jobs, pods and their like can run in another cluster, not a Workload alone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ class Dispatcher:
         self,
         shared: Shared,
         copying: Copying,
-        mirroring: Mirroring,
+        mirroring: Sequence[Mirroring],
         links: Mapping[str, Link],
         route: Callable[[Known], Route | None],
         drained: Callable[[str], None],
@@ -84,6 +88,10 @@ class Dispatcher:
         found = [link.worker for link in self._links.values() if link.name not in but]
         return [worker for worker in found if worker is not None]
 
+    def _mirroring_of(self, known: Known) -> Mirroring | None:
+        """Who knows the kind that a Workload was made for."""
+        return next((each for each in self._mirroring if each.covers(known)), None)
+
     # Back to the manager.
 
     async def _withdraw(self, key: Key, workers: Iterable[Worker]) -> bool:
@@ -104,7 +112,8 @@ class Dispatcher:
             return
         if not self._is_over(known, status.cluster_name):
             return
-        if await self._mirroring.clear(known):
+        mirroring = self._mirroring_of(known)
+        if mirroring is None or await mirroring.clear(known):
             await self._shared.book.write_status(known, away.nowhere(status))
 
     def _is_over(self, known: Known, cluster: str | None) -> bool:
@@ -126,30 +135,31 @@ class Dispatcher:
         state = away.check_state(known.status, route.check)
         if state is None or state.state in (life.RETRY, life.REJECTED):
             return
-        if known.status.cluster_name is not None:
-            await self._follow(known, route, known.status.cluster_name)
-        elif self._mirroring.job_of(known) is None:
-            if not self._mirroring.is_of_known_kind(known):
-                await self._reject(known, route)
-        else:
-            await self._offer(known, route)
+        mirroring = self._mirroring_of(known)
+        if mirroring is None:
+            await self._reject(known, route)
+        elif known.status.cluster_name is not None:
+            await self._follow(known, route, known.status.cluster_name, mirroring)
+        elif mirroring.is_here(known):
+            await self._offer(known, route, mirroring)
 
     async def _reject(self, known: Known, route: Route) -> None:
         now = self._shared.clock()
         status = away.with_check(known.status, route.check, life.REJECTED, _UNSUPPORTED, now)
         await self._shared.book.write_status(known, status)
 
-    async def _offer(self, known: Known, route: Route) -> None:
+    async def _offer(self, known: Known, route: Route, mirroring: Mirroring) -> None:
         """Ask workers that have room, until one of them has admitted it."""
         needs = self._copying.needs(known.key[0], known.spec)
-        outlooks = [self._outlook(known, needs, name) for name in route.clusters]
+        outlooks = [self._outlook(known, needs, name, mirroring) for name in route.clusters]
         offered = offer(outlooks, known.status.nominated_cluster_names)
         now, check = self._shared.clock(), route.check
         winner = first_admitted(offered.clusters, self._admitted(known))
         if winner is not None:
             known = await self._write(known, away.taken(known.status, check, winner, now))
             self._report(known, check)
-            await self._follow(known, route, winner)
+            self._shared.tally.taken[_queue_of(known), winner] += 1
+            await self._follow(known, route, winner, mirroring)
             return
         status = away.offered(known.status, check, offered.clusters, offered.message, now)
         known = await self._write(known, status)
@@ -175,7 +185,7 @@ class Dispatcher:
         content, uid = workload_content(known.spec), known.workload.metadata.uid
         return copy if is_copy_of(copy.workload.metadata, uid, content) else None
 
-    def _outlook(self, known: Known, needs: Needs, name: str) -> Outlook:
+    def _outlook(self, known: Known, needs: Needs, name: str, mirroring: Mirroring) -> Outlook:
         link, origin = self._links.get(name), self._options.origin
         worker = None if link is None else link.worker
         if link is None or link.is_removed:
@@ -187,9 +197,8 @@ class Dispatcher:
             return Outlook(name, Room.REFUSED, f"it has no namespace {known.key[0]}")
         if worker.has_other(known.key):
             return Outlook(name, Room.REFUSED, f"it has a Workload {known.name} of its own")
-        found = self._mirroring.job_of(known)
-        obstacle = self._copying.obstacle(worker, needs, origin) or (
-            self._mirroring.obstacle(worker, *found, origin) if found is not None else ""
+        obstacle = self._copying.obstacle(worker, needs, origin) or mirroring.obstacle(
+            worker, known, origin
         )
         if obstacle:
             return Outlook(name, Room.REFUSED, obstacle)
@@ -206,17 +215,25 @@ class Dispatcher:
         """Have the copy of a workload on a worker, and what it needs."""
         origin = self._options.origin
         if worker.copy(known.key) is not None:
-            if self._current_copy(worker, known) is None:
+            copy = self._current_copy(worker, known)
+            if copy is None:
                 await withdraw(worker, known.key)  # Of what it was before.
+            else:
+                await self._keep_importance(worker, known, copy)
             return
-        if worker.jobs_of(known.key):
+        if worker.objects_of(known.key):
             await withdraw(worker, known.key)
             return
         await self._copying.bring(worker, needs, origin)
-        uid = known.workload.metadata.uid
-        await worker.book.create(workload_copy(*known.key, uid, known.spec, origin))
+        await worker.book.create(workload_copy(known.workload.metadata, known.spec, origin))
+        self._shared.tally.dispatched[_queue_of(known), worker.name] += 1
 
-    async def _follow(self, known: Known, route: Route, cluster: str) -> None:
+    async def _keep_importance(self, worker: Worker, known: Known, copy: Known) -> None:
+        """A priority that changes on the manager changes on the worker."""
+        if copy.spec.priority != known.spec.priority:
+            await worker.book.change(copy, importance_changes(known.spec))
+
+    async def _follow(self, known: Known, route: Route, cluster: str, mirroring: Mirroring) -> None:
         """It is a worker's: have the job run there, and show what becomes of it."""
         link = self._links.get(cluster)
         if link is None or link.is_removed:
@@ -232,7 +249,7 @@ class Dispatcher:
         elif standing is Standing.SILENT:
             self.loop.queue.add_after(known.key, self._patience_left(link) + 0.05)
         elif worker is not None and copy is not None:
-            await self._run(worker, known, copy, standing)
+            await self._run(worker, known, copy, standing, mirroring)
         await self._withdraw(known.key, self._workers(cluster))
 
     def _why_again(self, standing: Standing, cluster: str) -> str:
@@ -247,15 +264,21 @@ class Dispatcher:
             case _:
                 return ""
 
-    async def _run(self, worker: Worker, known: Known, copy: Known, standing: Standing) -> None:
+    async def _run(
+        self, worker: Worker, known: Known, copy: Known, standing: Standing, mirroring: Mirroring
+    ) -> None:
         if standing is Standing.RUNS:
             needs = self._copying.needs(known.key[0], known.spec)
             await self._copying.bring(worker, needs, self._options.origin)
-            await self._mirroring.create(worker, known, self._options.origin)
-        await self._mirroring.bring_back(worker, known)
-        if standing is Standing.ENDED and not worker.jobs_of(known.key):
+            await mirroring.create(worker, known, self._options.origin)
+            await self._keep_importance(worker, known, copy)
+        await mirroring.bring_back(worker, known)
+        now = self._shared.clock()
+        if standing is not Standing.ENDED:
+            seen = away.as_seen_there(known.status, copy.status, now, known.generation)
+            await self._write(known, seen)
+        elif not worker.objects_of(known.key):
             # The job is gone already, and only its Workload says how it ended.
-            now = self._shared.clock()
             status = away.as_ended_there(known.status, copy.status, now, known.generation)
             await self._write(known, status)
 
@@ -273,3 +296,8 @@ class Dispatcher:
         state = away.check_state(known.status, check)
         if state is not None:
             self._shared.book.record(known, "Normal", "MultiKueue", state.message)
+
+
+def _queue_of(known: Known) -> str:
+    admission = known.status.admission
+    return "" if admission is None else admission.cluster_queue

@@ -6,10 +6,12 @@ ended: until then they stay suspended, and their status is their own controller'
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from drayman.cluster.errors import NotFoundError
 from drayman.cluster.patches import json_patch
 from drayman.cluster.resources import JsonObject
-from drayman.controllers.multikueue.withdrawing import remove_job
+from drayman.controllers.multikueue.withdrawing import remove
 from drayman.controllers.multikueue.workers import Jobs, Worker, resource_of
 from drayman.controllers.quota.book import Known
 from drayman.controllers.quota.loop import Key
@@ -21,7 +23,29 @@ from drayman.workloads.queued.names import annotations_of, labels_of
 from drayman.workloads.queued.places import Object
 
 
-class Mirroring:
+class Mirroring(Protocol):
+    """What can be handed over, of some kinds."""
+
+    def covers(self, known: Known) -> bool:
+        """Whether a Workload is for something of these kinds, here or gone."""
+
+    def is_here(self, known: Known) -> bool:
+        """Whether what a Workload was made for exists."""
+
+    def obstacle(self, worker: Worker, known: Known, origin: str) -> str:
+        """What a worker has in its place; empty if nothing is in the way."""
+
+    async def create(self, worker: Worker, known: Known, origin: str) -> None:
+        """Have it on its worker."""
+
+    async def bring_back(self, worker: Worker, known: Known) -> None:
+        """Show on the manager what became of it."""
+
+    async def clear(self, known: Known) -> bool:
+        """Nothing of it runs elsewhere: it is as if it had never begun. True when that is so, or there is nothing to show it."""
+
+
+class JobMirroring:
     """Jobs of the manager, and their copies."""
 
     def __init__(self, shared: Shared, jobs: Jobs) -> None:
@@ -38,32 +62,37 @@ class Mirroring:
                     return kind, found
         return None
 
-    def is_of_known_kind(self, known: Known) -> bool:
-        """Whether a Workload is for something that can be handed over, here or gone."""
+    def covers(self, known: Known) -> bool:
         return any(
             (owner.api_version.rpartition("/")[0], owner.kind) in BY_KIND
             for owner in known.workload.metadata.owner_references
         )
 
-    def obstacle(self, worker: Worker, kind: QueuedKind, job: Object, origin: str) -> str:
-        """What a worker has in the place of a job; empty if nothing is in the way."""
+    def is_here(self, known: Known) -> bool:
+        return self.job_of(known) is not None
+
+    def obstacle(self, worker: Worker, known: Known, origin: str) -> str:
+        found = self.job_of(known)
+        if found is None:
+            return ""
+        kind, job = found
         there = worker.jobs.find(kind, _key(job))
         if there is None or labels_of(there).get(ORIGIN) == origin:
             return ""
         return f"it has a {kind.kind} {job['metadata']['name']} of its own"
 
-    async def create(self, worker: Worker, known: Known, origin: str) -> bool:
-        """Have the job on its worker. True when it is there."""
+    async def create(self, worker: Worker, known: Known, origin: str) -> None:
         found = self.job_of(known)
         if found is None:
-            return False
+            return
         kind, job = found
         there = worker.jobs.find(kind, _key(job))
         if there is not None:
-            if annotations_of(there).get(COPY_OF) == job["metadata"]["uid"]:
-                return True
-            await remove_job(worker, kind, there)  # Of an earlier job of the same name.
-            return False
+            if annotations_of(there).get(COPY_OF) != job["metadata"]["uid"]:
+                await remove(
+                    worker, resource_of(kind), there
+                )  # Of an earlier job of the same name.
+            return
         metadata = job["metadata"]
         whole = await self._shared.client.get(
             resource_of(kind), metadata["name"], metadata["namespace"]
@@ -72,10 +101,8 @@ class Mirroring:
         await worker.client.create(resource_of(kind), body)
         note = f"Its pods run in cluster {worker.name}: their logs are there"
         self._shared.record(resource_of(kind), whole, "Normal", "Dispatched", note)
-        return True
 
     async def bring_back(self, worker: Worker, known: Known) -> None:
-        """Show on the manager what became of the job."""
         found = self.job_of(known)
         if found is None:
             return
@@ -89,7 +116,6 @@ class Mirroring:
             await self._write(kind, job, there.get("status") or {})
 
     async def clear(self, known: Known) -> bool:
-        """Nothing of the job runs elsewhere: it is as if it had never begun. True when that is so, or there is nothing to show it."""
         found = self.job_of(known)
         if found is None or not is_left_to_dispatcher(*found):
             return True

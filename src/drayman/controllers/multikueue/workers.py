@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from drayman.api import codec
-from drayman.api.core import Namespace
+from drayman.api.core import Namespace, Pod
 from drayman.api.jobs import Job
 from drayman.api.kueue_workload import Workload
 from drayman.api.resource import DeviceClass, ResourceClaimTemplate
@@ -20,6 +20,7 @@ from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import (
     DEVICE_CLASSES,
     JOBS,
+    PODS,
     RESOURCE_CLAIM_TEMPLATES,
     JsonObject,
     Resource,
@@ -37,6 +38,10 @@ from drayman.workloads.queued.places import Object
 
 COMPONENT: Final = "drayman-multikueue"
 _NAMED: Final = "multikueue:workloads"
+POD_VALUES: Final = PODS.as_values()
+
+Copy = tuple[Resource[JsonObject], Object]
+"""Something on a worker that was copied there."""
 
 
 def resource_of(kind: QueuedKind) -> Resource[JsonObject]:
@@ -80,23 +85,22 @@ class Jobs:
             return None if found is None else codec.to_dict(found)
         return self._others[kind.framework].get(name, namespace)
 
-    def of_workload(self, key: Key, origin: str) -> Iterator[tuple[QueuedKind, Object]]:
+    def of_workload(self, named: str) -> Iterator[Copy]:
         """The copies of jobs that name a Workload."""
-        named = f"{origin}/{key[0]}/{key[1]}"
         for job in self._typed.by_index(_NAMED, named):
-            yield JOB, codec.to_dict(job)
+            yield resource_of(JOB), codec.to_dict(job)
         for kind in KINDS:
             if kind is not JOB:
                 for obj in self._others[kind.framework].by_index(_NAMED, named):
-                    yield kind, obj
+                    yield resource_of(kind), obj
 
-    def copied(self, origin: str) -> set[Key]:
-        """The Workloads that copies of jobs name."""
-        named = [name for job in self._typed for name in _named_by_job(job)]
+    def named(self) -> Iterator[str]:
+        """The Workloads that copies of jobs name, with who has copied them."""
+        for job in self._typed:
+            yield from _named_by_job(job)
         for cache in self._others.values():
-            named += [name for obj in cache for name in _named_by_object(obj)]
-        parts = (name.split("/") for name in named)
-        return {(namespace, name) for by, namespace, name in parts if by == origin}
+            for obj in cache:
+                yield from _named_by_object(obj)
 
     def _job(self, notice: Notice[Job]) -> None:
         metadata = notice.object.metadata
@@ -130,6 +134,14 @@ class Worker:
         )
         self.book.listen(self._workload_changed)
         self.jobs = Jobs(self.informers, self._job_changed)
+        copied = self.informers.informer(
+            POD_VALUES,
+            indexers={_NAMED: _named_by_object},
+            label_selector=f"{ORIGIN}={origin}",
+        )
+        copied.add_handler(lambda notice: self._job_changed(notice.object))
+        self._copied_pods = copied.cache
+        self._pods: Cache[Pod] = self._cache(PODS)
         self.room = WorkerRoom(self.informers, changed)
         self.templates: Cache[ResourceClaimTemplate] = self._cache(RESOURCE_CLAIM_TEMPLATES)
         self.classes: Cache[DeviceClass] = self._cache(DEVICE_CLASSES)
@@ -154,10 +166,23 @@ class Worker:
     def copied(self) -> set[Key]:
         """All Workloads of which something is here."""
         found = {each.key for each in self.book.all() if self._is_copy(each.workload)}
-        return found | self.jobs.copied(self._origin)
+        named = [*self.jobs.named()]
+        named += [name for pod in self._copied_pods for name in _named_by_object(pod)]
+        parts = (name.split("/") for name in named)
+        return found | {(namespace, name) for by, namespace, name in parts if by == self._origin}
 
-    def jobs_of(self, key: Key) -> list[tuple[QueuedKind, Object]]:
-        return list(self.jobs.of_workload(key, self._origin))
+    def objects_of(self, key: Key) -> list[Copy]:
+        """The copies of the job, or of the pods, that a Workload was made for."""
+        named = f"{self._origin}/{key[0]}/{key[1]}"
+        return [*self.jobs.of_workload(named), *((POD_VALUES, pod) for pod in self.pods_of(key))]
+
+    def pods_of(self, key: Key) -> tuple[Object, ...]:
+        """The copies of the pods that a Workload was made for."""
+        return self._copied_pods.by_index(_NAMED, f"{self._origin}/{key[0]}/{key[1]}")
+
+    def find_pod(self, namespace: str, name: str) -> Pod | None:
+        """A pod of the worker, copied or not."""
+        return self._pods.get(name, namespace)
 
     def _is_copy(self, workload: Workload) -> bool:
         return workload.metadata.labels.get(ORIGIN) == self._origin

@@ -1,13 +1,15 @@
 """Drives the engine of quota: tells it of objects, has it decide, and writes what it decides.
 
 Changes gather and are taken in at once, then cycles follow each other until nothing new comes of them. What a cycle gives away counts from
-then on; if it cannot be written, it is taken back. A Workload that was refused says so in its status, once for each reason.
+then on; if it cannot be written, it is taken back. Decisions of several cycles are written together (`gathering`). A Workload that was
+refused says so in its status, once for each reason.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -24,6 +26,7 @@ from drayman.cluster.resources import Resource, StructCodec, typed
 from drayman.controllers.quota.checks import Checks
 from drayman.controllers.quota.configuration import QueueConfiguration
 from drayman.controllers.quota.devices import Devices
+from drayman.controllers.quota.gathering import Gathering, Made, drives_out
 from drayman.controllers.quota.loop import Key
 from drayman.controllers.quota.lost_nodes import LostNodes
 from drayman.controllers.quota.rooms import RoomKeeping
@@ -80,7 +83,7 @@ class Admitting:
             self._runs_elsewhere,
         )
         LostNodes(shared, lambda: self.state, self.rooms)
-        self._changed: dict[Key, None] = {}
+        self._changed: OrderedDict[Key, None] = OrderedDict()
         """Workloads to be looked at, in the order of their changes."""
         self._event = asyncio.Event()
         self._breaks = Breaks()
@@ -93,6 +96,7 @@ class Admitting:
         shared.tally.state = lambda: self.state
         self.verdicts = Verdicts(shared, self)
         self._is_new = True
+        self._is_told = False
         self._has_topologies = False
         for type_, resource in _FOLLOWED.items():
             informer = shared.informers.informer(resource)
@@ -116,6 +120,20 @@ class Admitting:
         """The queues whose numbers may have changed since the last call. Cluster queues have no namespace."""
         touched, self._touched = self._touched, set()
         return touched
+
+    @property
+    def view(self) -> ClusterView:
+        """The cluster as placement sees it."""
+        return self._view
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the engine was told of every Workload there is: only then it knows who pays for claims."""
+        return self._is_told and not self._is_new
+
+    def charges_changed(self) -> None:
+        """Have those be looked at whose charges are other ones now, and those that wait for what is free."""
+        self._event.set()
 
     def look_at(self, keys: Iterable[Key]) -> None:
         """Have Workloads be looked at again."""
@@ -205,6 +223,7 @@ class Admitting:
         self.look_at([(metadata.namespace, metadata.name)])
 
     def _price_again(self, key: str) -> None:
+        self.state.devices_changed(key)
         namespace, _, name = key.partition("/")
         self.look_at([(namespace, name)])
 
@@ -231,26 +250,56 @@ class Admitting:
             await self._begin()
             self.rooms.look_again()
         await self._take_changes()
-        refused: set[Decision] = set()
-        while True:
-            decisions = self.state.cycle(self._shared.clock())
-            fresh = [
-                each for each in decisions if not isinstance(each, Refused) or each not in refused
-            ]
-            refused.update(each for each in decisions if isinstance(each, Refused))
-            if not fresh:
-                break
-            roomy, rooms = await self._with_room(fresh)
-            outcome = await self.verdicts.carry_out(roomy, rooms)
-            if outcome is not Outcome.WRITTEN:
-                pause = _PAUSE_S if outcome is Outcome.REFUSED else _SOON_S
-                asyncio.get_running_loop().call_later(pause, self._event.set)
-                break
-            await self._breaks.between()
-            await self._take_changes()
+        outcome = await self._decide()
+        if outcome is not Outcome.WRITTEN:
+            pause = _PAUSE_S if outcome is Outcome.REFUSED else _SOON_S
+            asyncio.get_running_loop().call_later(pause, self._event.set)
         if self._touched:
             for listener in self._count_listeners:
                 listener()
+
+    async def _decide(self) -> Outcome:
+        """Run cycles until nothing new comes of them, or something could not be written."""
+        gathering = Gathering()
+        refused: set[Decision] = set()
+        while True:
+            made = await self._cycle(refused)
+            if drives_out(made) and gathering:
+                # Who has to go may have got quota in a cycle before, and has to have it first.
+                outcome = await self._write(gathering)
+                if outcome is Outcome.REFUSED:
+                    self.verdicts.give_up(made)
+                    return outcome
+            gathering.add(made)
+            if not made or gathering.is_complete or drives_out(made):
+                outcome = await self._write(gathering)
+                if outcome is not Outcome.WRITTEN or not made:
+                    return outcome
+            await self._breaks.between()
+            await self._take_changes()
+
+    async def _cycle(self, refused: set[Decision]) -> list[Made]:
+        """What a cycle decides, except for what is in `refused`, to which it adds."""
+        decisions = self.state.cycle(self._shared.clock())
+        versions = {each.key: self._version(each.key) for each in decisions}
+        fresh = [each for each in decisions if not isinstance(each, Refused) or each not in refused]
+        refused.update(each for each in decisions if isinstance(each, Refused))
+        if not fresh:
+            return []
+        roomy, texts = await self._with_room(fresh)
+        made = [Made(each, versions.get(each.key, ""), texts.get(each.key)) for each in roomy]
+        self.verdicts.count(made)
+        return made
+
+    def _version(self, name: str) -> str:
+        """The version of a Workload that the engine was last told of."""
+        entry = self.state.entries.get(name)
+        source = None if entry is None else entry.source
+        return "" if source is None else source.metadata.resource_version
+
+    async def _write(self, gathering: Gathering) -> Outcome:
+        made = gathering.take()
+        return await self.verdicts.carry_out(made) if made else Outcome.WRITTEN
 
     async def _with_room(self, decisions: list[Decision]) -> tuple[list[Decision], dict[str, str]]:
         """Decisions, of which those are refused that have quota and no room; and what to write down about the room of the others."""
@@ -299,6 +348,7 @@ class Admitting:
         """Tell a new engine of everything."""
         self.state = self._new_state()
         self._is_new = False
+        self._is_told = False
         self._has_topologies = len(self._caches[KueueTopology]) > 0
         if self._has_topologies:
             self.state.books.ledger.topologies.counter = DeviceCounter(self._view.state)
@@ -313,12 +363,17 @@ class Admitting:
 
     async def _take_changes(self) -> None:
         while self._changed:
-            key = next(iter(self._changed))
-            del self._changed[key]
+            key, _ = self._changed.popitem(last=False)
             self.tell(key)
             for listener in self._listeners:
                 listener(key)
             await self._breaks.between()
+        self._is_told = True
+        for name in self.state.claims.take_changed():
+            self._touch(name)
+            namespace, _, workload = name.partition("/")
+            for listener in self._listeners:
+                listener((namespace, workload))
 
     def tell(self, key: Key) -> None:
         """Tell the engine of a Workload as it is known to be."""

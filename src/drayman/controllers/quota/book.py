@@ -16,6 +16,7 @@ from drayman.api.custom_groups import spec_of
 from drayman.api.errors import DecodeError
 from drayman.api.kueue import status_of
 from drayman.api.kueue_workload import Workload, WorkloadSpec, WorkloadStatus
+from drayman.api.meta import ObjectMeta
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, NotFoundError
 from drayman.cluster.event_buffer import Reference
@@ -25,7 +26,7 @@ from drayman.cluster.options import DeleteOptions
 from drayman.cluster.patches import json_patch, merge_patch
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import JsonObject, typed
-from drayman.cluster.together import Bundle
+from drayman.cluster.together import Bundle, write_together
 from drayman.cluster.writes import PatchWrite, Write
 from drayman.controllers.quota.loop import Key
 from drayman.controllers.quota.tally import QueueTally
@@ -55,6 +56,10 @@ class Known:
     @property
     def name(self) -> str:
         return self.workload.metadata.name
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        return self.workload.metadata
 
     @property
     def generation(self) -> int:
@@ -145,6 +150,23 @@ class WorkloadBook:
         self._tally.note(known_.status, written.status)
         return written
 
+    async def write_noted(
+        self, known_: Known, status: WorkloadStatus, annotations: Mapping[str, str]
+    ) -> Known:
+        """Replaces a status, and annotations with it. Raises ConflictError where the object has changed meanwhile."""
+        refusals: list[ClusterError] = []
+        answers: list[Known] = []
+        changed = {
+            name: text
+            for name, text in annotations.items()
+            if known_.workload.metadata.annotations.get(name, "") != text
+        }
+        bundle = self.bundle(known_, status, refusals.append, answers.append, changed)
+        await write_together(self._client, [bundle])
+        if refusals:
+            raise refusals[0]
+        return answers[0]
+
     def bundle(
         self,
         known_: Known,
@@ -201,6 +223,12 @@ class WorkloadBook:
     async def delete(self, known_: Known) -> None:
         """Deletes exactly this one; one that is gone is not an error."""
         await self.let_go(known_)
+        await self.retire(known_)
+
+    async def retire(self, known_: Known) -> None:
+        """Deletes exactly this one, as soon as it is not in use any more."""
+        if known_.is_leaving:
+            return
         options = DeleteOptions(uid=known_.workload.metadata.uid, propagation="Background")
         try:
             await self._client.delete(WORKLOADS, known_.name, known_.key[0], options=options)

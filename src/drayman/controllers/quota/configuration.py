@@ -1,12 +1,11 @@
 """Kueue's Configuration file, as far as this control loop follows it: what waits, how long pods may take, how quota is counted and shared.
 
-Read when the cluster starts, and again whenever the file changes (`watching`). A file that makes no sense is refused with its fields; while
-a cluster runs, the last one that did stays in use.
+A file that makes no sense is refused with its fields. Where it is from, and what becomes of changes, is the business of `source.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from msgspec import Struct, field
@@ -35,6 +34,7 @@ from drayman.quota.settings import (
     FINAL_SHARE,
     IGNORE_UNDECLARED,
     INITIAL_SHARE,
+    KUEUE_NAMESPACE,
     REPLACE,
     QuotaSettings,
     settings_of,
@@ -45,7 +45,6 @@ from drayman.workloads.queued.kinds import FRAMEWORKS
 
 GROUP: Final = "config.kueue.x-k8s.io"
 VERSIONS: Final = ("v1beta1", "v1beta2")
-KUEUE_NAMESPACE: Final = "kueue-system"
 _NEVER_MANAGED: Final = ("kube-system", KUEUE_NAMESPACE)
 _FOREIGN: Final = (
     "kubeflow.org/trainjob",
@@ -126,6 +125,8 @@ class QueueConfiguration(Struct, frozen=True):
     """Which forms of device quota are on: all, unless they are switched off."""
     keep_finished_s: float | None = None
     """How long Workloads are kept that have ended; None: for ever."""
+    keep_deactivated_s: float | None = None
+    """How long Workloads are kept that were deactivated here, and then deleted with their owners; None: for ever."""
     dispatching: Dispatching = Dispatching()
 
     @property
@@ -170,7 +171,7 @@ def configuration_of(value: Json, name: str = "configuration") -> QueueConfigura
     try:
         given = codec.convert(_File, value)
         settings = settings_of(value)
-        mappings = read_mappings(value, _device_gates(given.feature_gates))
+        mappings = read_mappings(value, Gates.of_configuration(value))
     except DecodeError as error:
         raise ConfigurationFileError(f"{name}: {error}") from error
     except MappingsError as error:
@@ -192,25 +193,15 @@ def configuration_of(value: Json, name: str = "configuration") -> QueueConfigura
         copied_labels=given.integrations.label_keys_to_copy,
         quota=settings,
         mappings=mappings,
-        gates=_device_gates(given.feature_gates),
+        gates=Gates.of_configuration(value),
         keep_finished_s=_seconds(retention.after_finished),
+        keep_deactivated_s=_seconds(retention.after_deactivated_by_kueue),
         dispatching=Dispatching(
             given.namespace,
             given.multi_kueue.origin,
             parse_duration(given.multi_kueue.worker_lost_timeout),
             parse_duration(given.multi_kueue.gc_interval),
         ),
-    )
-
-
-def _device_gates(given: Mapping[str, bool]) -> Gates:
-    """Kueue's feature gates about devices. Unlike there, what is not mentioned is on."""
-    return Gates(
-        devices=given.get("KueueDRAIntegration", True),
-        extended=given.get("KueueDRAIntegrationExtendedResource", True),
-        counters=given.get("KueueDRAIntegrationPartitionableDevices", True),
-        capacity=given.get("KueueDRAIntegrationConsumableCapacity", True),
-        refuses_when_off=given.get("KueueDRARejectWorkloadsWhenDRADisabled", True),
     )
 
 
@@ -239,9 +230,9 @@ def _file_errors(given: _File) -> Iterator[FieldError]:
     retention = (given.object_retention_policies or _ObjectRetention()).workloads
     path = "objectRetentionPolicies.workloads"
     yield from _duration_errors(f"{path}.afterFinished", retention.after_finished)
-    if retention.after_deactivated_by_kueue is not None:
-        # In Kueue it deletes the owners as well, which somebody else made.
-        yield forbidden(f"{path}.afterDeactivatedByKueue", "is not supported")
+    yield from _duration_errors(
+        f"{path}.afterDeactivatedByKueue", retention.after_deactivated_by_kueue
+    )
     yield from _dispatching_errors(given.multi_kueue)
 
 

@@ -39,9 +39,18 @@ class Devices:
         view.listen(self._changed)
 
     def price_workload(
-        self, namespace: str, pod_sets: Sequence[PodSetRequest], *, workload: str = ""
+        self,
+        namespace: str,
+        pod_sets: Sequence[PodSetRequest],
+        *,
+        workload: str = "",
+        flavor: Mapping[str, str] | None = None,
     ) -> Mapping[str, Charged] | Refused:
         """What one pod of each set costs, and what the set costs once."""
+        if (
+            flavor is not None
+        ):  # It depends on nothing that the price in the whole cluster does not depend on.
+            return self._prices().price_workload(namespace, pod_sets, flavor=flavor)
         if not any(each.may_ask_for_devices for each in pod_sets):
             self._waiting.forget(workload)
             return {}
@@ -50,6 +59,11 @@ class Devices:
         depends_on = reduce(or_, (each.depends_on for each in priced), Dependencies())
         self._waiting.note(workload, depends_on)
         return found
+
+    @property
+    def mappings(self) -> DeviceClassMappings:
+        """What devices are charged under now."""
+        return self._mappings
 
     def forget(self, key: str) -> None:
         self._waiting.forget(key)

@@ -13,14 +13,15 @@ from drayman.controllers.quota.book import Known
 from drayman.controllers.quota.loop import Key, Loop
 from drayman.controllers.quota.pod_writes import PodWrites
 from drayman.controllers.quota.shared import Shared
-from drayman.controllers.quota.standing import may_run, release_quota, why_not
+from drayman.controllers.quota.standing import is_stopped, may_run, release_quota, why_not
 from drayman.placement.gangs.dialects.kueue import ROLE
+from drayman.workloads.dispatching.life import is_elsewhere
 from drayman.workloads.queued import groups as rules
 from drayman.workloads.queued import life
 from drayman.workloads.queued.composing import CompositionError
 from drayman.workloads.queued.conditions import WAITING_FOR_REPLACEMENT, setting
 from drayman.workloads.queued.groups import Member
-from drayman.workloads.queued.names import FINALIZER
+from drayman.workloads.queued.names import FINALIZER, PREBUILT
 from drayman.workloads.queued.pods import group_of, is_gated, is_managed, is_over, owner_of
 from drayman.workloads.queued.starting import StartError
 
@@ -83,6 +84,8 @@ class PodGroups:
                     member.pod, "Stopped", "the Workload of its group does not exist"
                 )
             return
+        if any(PREBUILT in each.pod.metadata.labels for each in able):
+            return  # Somebody else makes it.
         try:
             rules.check_whole(able, rules.statement_of(able))
         except CompositionError as error:
@@ -166,17 +169,13 @@ class PodGroups:
 
     async def _run(self, members: Sequence[Member], workload: Known) -> None:
         """Let go who is held, and say how the group is doing."""
-        sets = {each.name: each for each in workload.spec.pod_sets}
-        for member in members:
-            if is_gated(member.pod) and is_active(member.pod):
-                try:
-                    await self._writes.let_go(member.pod, workload, _set_of(member, sets))
-                except StartError as error:
-                    self._writes.record(member.pod, "Warning", "FailedToStart", str(error))
-        now, generation = self._shared.clock(), workload.generation
-        ready = rules.are_ready(members, workload.spec.pod_sets)
-        status = life.pods_ready(workload.status, ready, now, generation)
-        status = life.reclaimed(status, rules.reclaimable(members, workload.spec.pod_sets))
+        status, now, generation = workload.status, self._shared.clock(), workload.generation
+        if status.cluster_name is None:
+            # Otherwise copies run there, which the pods here show.
+            await self._let_go(members, workload)
+            ready = rules.are_ready(members, workload.spec.pod_sets)
+            status = life.pods_ready(status, ready, now, generation)
+            status = life.reclaimed(status, rules.reclaimable(members, workload.spec.pod_sets))
         missing = rules.missing(members, workload.spec.pod_sets)
         if missing or status.condition(WAITING_FOR_REPLACEMENT) is not None:
             text = f"{missing} pods have failed and have to be replaced" if missing else ""
@@ -185,6 +184,15 @@ class PodGroups:
                 status, WAITING_FOR_REPLACEMENT, bool(missing), reason, text, now, generation
             )
         await self._shared.book.write_status(workload, status)
+
+    async def _let_go(self, members: Sequence[Member], workload: Known) -> None:
+        sets = {each.name: each for each in workload.spec.pod_sets}
+        for member in members:
+            if is_gated(member.pod) and is_active(member.pod):
+                try:
+                    await self._writes.let_go(member.pod, workload, _set_of(member, sets))
+                except StartError as error:
+                    self._writes.record(member.pod, "Warning", "FailedToStart", str(error))
 
     async def _stop(self, key: Key, members: Sequence[Member], workload: Known) -> None:
         """Delete who runs, and give back the quota when they are over."""
@@ -195,7 +203,7 @@ class PodGroups:
         await self._uncount_over(members)
         if rules.is_active(members, now):
             self.loop.queue.add_after(key, _SOON_S)
-        elif life.holds_quota(workload.status):
+        elif is_stopped(workload):
             await release_quota(self._shared, workload)
 
     async def _leave(self, key: Key, members: Sequence[Member], workload: Known) -> None:
@@ -206,7 +214,7 @@ class PodGroups:
         await self._uncount_over(members)
         if rules.is_active(members, self._shared.clock()):
             self.loop.queue.add_after(key, _SOON_S)
-        else:
+        elif not is_elsewhere(workload.status):
             await self._shared.book.let_go(workload)
 
     async def _ended(self, members: Sequence[Member], workload: Known) -> None:

@@ -17,24 +17,30 @@ from drayman.cluster.errors import AlreadyExistsError
 from drayman.cluster.informer import Notice
 from drayman.cluster.patches import json_patch
 from drayman.cluster.resources import JOBS, JsonObject, generic
+from drayman.controllers.quota.ancestors import Ancestors
 from drayman.controllers.quota.book import Known
 from drayman.controllers.quota.loop import Key, Loop
+from drayman.controllers.quota.prebuilt import adopt
 from drayman.controllers.quota.shared import Shared
-from drayman.controllers.quota.standing import may_run, release_quota, why_not
+from drayman.controllers.quota.slices import JobSlices, admitted_count
+from drayman.controllers.quota.standing import is_stopped, may_run, release_quota, why_not
 from drayman.placement.gangs.dialects.kueue import POD_SET
 from drayman.workloads.dispatching.life import is_elsewhere
 from drayman.workloads.dispatching.names import is_left_to_dispatcher
 from drayman.workloads.queued import life
 from drayman.workloads.queued.composing import (
     CompositionError,
+    owner_reference,
     pod_set_body,
     pod_sets_of,
     workload_for,
 )
+from drayman.workloads.queued.conditions import OUT_OF_SYNC
 from drayman.workloads.queued.entering import is_below_queued
 from drayman.workloads.queued.kinds import JOB, Ended, QueuedKind
-from drayman.workloads.queued.names import PREBUILT, PRIORITY_CLASS, labels_of, queue_of
+from drayman.workloads.queued.names import ELASTIC, PREBUILT, PRIORITY_CLASS, labels_of, queue_of
 from drayman.workloads.queued.places import Object, read
+from drayman.workloads.queued.slices import is_elastic, resized
 from drayman.workloads.queued.starting import (
     Additions,
     StartError,
@@ -50,10 +56,12 @@ from drayman.workloads.queued.starting import (
 class QueuedJobs:
     """The jobs of one kind."""
 
-    def __init__(self, shared: Shared, kind: QueuedKind) -> None:
+    def __init__(self, shared: Shared, kind: QueuedKind, ancestors: Ancestors) -> None:
         self._shared = shared
         self._kind = kind
-        self._resource = generic(kind.api_version, kind.plural, kind.kind)
+        self._ancestors = ancestors
+        self._slices = JobSlices(shared)
+        self.resource = generic(kind.api_version, kind.plural, kind.kind)
         self.loop = Loop(f"queued {kind.plural}", self.reconcile)
         self._find: Callable[[Key], Object | None]
         if kind is JOB:
@@ -61,10 +69,11 @@ class QueuedJobs:
             jobs.add_handler(self._job_changed)
             self._find = lambda key: _as_object(jobs.cache.get(key[1], key[0]))
         else:
-            optional = replace(self._resource, optional=True)
+            optional = replace(self.resource, optional=True)
             objects = shared.informers.informer(optional)
             objects.add_handler(self._object_changed)
             self._find = lambda key: objects.cache.get(key[1], key[0])
+        ancestors.add(kind, self._find)
 
     def exists(self, namespace: str, name: str, uid: str) -> bool:
         found = self._find((namespace, name))
@@ -86,11 +95,16 @@ class QueuedJobs:
 
     async def reconcile(self, key: Key) -> None:
         obj = self._find(key)
-        if obj is None or "deletionTimestamp" in obj["metadata"] or not self._waits(obj):
+        if obj is None or "deletionTimestamp" in obj["metadata"]:
+            return
+        if not self._waits(obj):
+            await self._wait_with_ancestor(obj)
             return
         workload = await self._workload_of(obj)
         ended = self._kind.ended(obj)
         if ended is not None:
+            if is_elastic(self._kind, obj):
+                await self._slices.end(obj)
             await self._finish(obj, workload, ended)
         elif workload is None:
             await self._enter(obj)
@@ -98,6 +112,8 @@ class QueuedJobs:
             await self._leave(obj, workload)
         elif life.is_finished(workload.status):
             await self._shared.book.let_go(workload)
+        elif self._contradicts(obj, workload):
+            await self._end_out_of_sync(obj, workload)
         elif self._kind.is_suspended(obj):
             await self._suspended(obj, workload)
         else:
@@ -105,16 +121,34 @@ class QueuedJobs:
 
     def _waits(self, obj: Object) -> bool:
         intake = self._shared.configuration.intake
-        if self._kind.framework not in intake.frameworks or is_below_queued(obj, intake):
+        namespace = obj["metadata"].get("namespace", "")
+        find = self._ancestors.finder(namespace)
+        if self._kind.framework not in intake.frameworks or is_below_queued(obj, intake, find):
             return False
-        labels = self._shared.namespace_labels(obj["metadata"].get("namespace", ""))
+        labels = self._shared.namespace_labels(namespace)
         return intake.namespaces.matches(labels) and bool(queue_of(obj) or intake.without_queue)
+
+    async def _wait_with_ancestor(self, obj: Object) -> None:
+        """Suspend an object that was made by one which waits. Whoever made it resumes it."""
+        if self._kind.is_suspended(obj) or self._kind.ended(obj) is not None:
+            return
+        for above in self._ancestors.of(obj):
+            if queue_of(above):
+                owned = self._shared.book.of_owner(above["metadata"]["uid"])
+                if not any(may_run(each) for each in owned):
+                    await self._suspend(
+                        obj, f"{above['metadata']['name']}, which it is part of, waits"
+                    )
+                return
 
     async def _workload_of(self, obj: Object) -> Known | None:
         """The Workload of an object. Others that it owns are deleted."""
         named = labels_of(obj).get(PREBUILT)
         if named:
-            return await self._prebuilt(obj, named)
+            namespace = obj["metadata"]["namespace"]
+            return await adopt(self._shared, namespace, named, owner_reference(self._kind, obj))
+        if is_elastic(self._kind, obj):
+            return await self._slices.current(obj)
         owned = self._shared.book.of_owner(obj["metadata"]["uid"])
         if len(owned) > 1:
             owned.sort(key=lambda each: (not life.holds_quota(each.status), each.name))
@@ -124,27 +158,6 @@ class QueuedJobs:
                     obj, "DeletedWorkload", f"Deleted not matching Workload: {surplus.name}"
                 )
         return owned[0] if owned else None
-
-    async def _prebuilt(self, obj: Object, name: str) -> Known | None:
-        """A Workload that somebody made for the object, which from now on owns it."""
-        metadata = obj["metadata"]
-        found = self._shared.book.find((metadata["namespace"], name))
-        if found is None or metadata["uid"] in {
-            owner.uid for owner in found.workload.metadata.owner_references
-        }:
-            return found
-        owner = {
-            "apiVersion": self._kind.api_version,
-            "kind": self._kind.kind,
-            "name": metadata["name"],
-            "uid": metadata["uid"],
-            "controller": True,
-            "blockOwnerDeletion": True,
-        }
-        if found.workload.metadata.owner_references:
-            return None
-        change: JsonObject = {"op": "add", "path": "/metadata/ownerReferences", "value": [owner]}
-        return await self._shared.book.change(found, [change])
 
     # Coming in.
 
@@ -162,7 +175,8 @@ class QueuedJobs:
             spec = read(obj, (*first[0].template, "spec")) if first else None
             importance = self._shared.importance(obj, spec or {})
             copied = self._shared.configuration.copied_labels
-            body = workload_for(self._kind, obj, importance, copied=copied)
+            elastic = {ELASTIC: "true"} if is_elastic(self._kind, obj) else None
+            body = workload_for(self._kind, obj, importance, copied=copied, annotations=elastic)
         except CompositionError as error:
             self._record(obj, "ErrWorkloadCompose", str(error), warning=True)
             return
@@ -194,6 +208,24 @@ class QueuedJobs:
             self._record(obj, "FinishedWorkload", f"Workload {workload.name} is declared finished")
         await self._shared.book.let_go(workload)
 
+    def _contradicts(self, obj: Object, workload: Known) -> bool:
+        """Whether an object does not describe what the Workload that was made for it beforehand has."""
+        if not labels_of(obj).get(PREBUILT) or self._was_started(obj):
+            return False
+        try:
+            sets = pod_sets_of(self._kind, obj)
+        except CompositionError:
+            return True
+        return self._kind.is_suspended(obj) and not same_pod_sets(sets, workload.spec.pod_sets)
+
+    async def _end_out_of_sync(self, obj: Object, workload: Known) -> None:
+        """It is not for us to change a Workload that somebody else has made."""
+        text = f"The prebuilt workload is not what {self._kind.kind} {obj['metadata']['name']} describes"
+        now, generation = self._shared.clock(), workload.generation
+        status = life.over(workload.status, OUT_OF_SYNC, text, now, generation)
+        await self._shared.book.write_status(workload, status)
+        self._record(obj, "FinishedWorkload", text, warning=True)
+
     # Held.
 
     async def _suspended(self, obj: Object, workload: Known) -> None:
@@ -205,8 +237,7 @@ class QueuedJobs:
         elif await self._restore(obj, workload):
             return
         elif life.holds_quota(status):
-            stopped = not self._kind.is_active(obj) and not is_elsewhere(status)
-            if (life.is_evicted(status) or not workload.spec.active) and stopped:
+            if is_stopped(workload) and not self._kind.is_active(obj):
                 await release_quota(self._shared, workload)
         else:
             await self._keep_in_step(obj, workload)
@@ -243,9 +274,14 @@ class QueuedJobs:
         if queue_of(obj) != workload.spec.queue_name:
             changes.append({"op": "add", "path": "/spec/queueName", "value": queue_of(obj)})
         changes += self._other_importance(obj, workload)
-        if changes:
-            await self._shared.book.change(workload, changes)
-            self._record(obj, "UpdatedWorkload", f"Updated not matching Workload: {workload.name}")
+        await self._change(obj, workload, changes)
+
+    async def _change(self, obj: Object, workload: Known, changes: Sequence[JsonObject]) -> Known:
+        if not changes:
+            return workload
+        changed = await self._shared.book.change(workload, changes)
+        self._record(obj, "UpdatedWorkload", f"Updated not matching Workload: {workload.name}")
+        return changed
 
     def _other_importance(self, obj: Object, workload: Known) -> list[JsonObject]:
         """The changes if an object names another class of queues than its Workload."""
@@ -301,6 +337,7 @@ class QueuedJobs:
             status.admission,
             self._shared.flavors(),
             status.admission_checks,
+            (ELASTIC,) if _is_slice(workload) else (),
         )
 
     async def _running(self, obj: Object, workload: Known) -> None:
@@ -310,6 +347,12 @@ class QueuedJobs:
         if not self._runs_as_admitted(obj, workload):
             await self._suspend(obj, "its pods are not those that were admitted")
             return
+        workload = await self._change(obj, workload, self._other_importance(obj, workload))
+        if workload.status.cluster_name is not None:
+            return  # What its pods do is known in the cluster where they are.
+        if _is_slice(workload):
+            await self._run_elastic(obj, workload)
+            return
         status, now = workload.status, self._shared.clock()
         status = life.pods_ready(status, self._kind.are_pods_ready(obj), now, workload.generation)
         status = life.reclaimed(
@@ -317,9 +360,22 @@ class QueuedJobs:
         )
         await self._shared.book.write_status(workload, status)
 
+    async def _run_elastic(self, obj: Object, workload: Known) -> None:
+        """Its readiness is that of the pods that it has quota for. What ends of them is followed by others, so nothing is reclaimed."""
+        ready = self._kind.are_pods_ready(resized(obj, admitted_count(workload)))
+        now = self._shared.clock()
+        status = life.pods_ready(workload.status, ready, now, workload.generation)
+        workload = await self._shared.book.write_status(workload, status)
+        try:
+            await self._slices.resize(obj, workload)
+        except CompositionError as error:
+            self._record(obj, "ErrWorkloadCompose", str(error), warning=True)
+
     def _runs_as_admitted(self, obj: Object, workload: Known) -> bool:
         try:
             wanted = as_started(workload.spec.pod_sets, self._additions(workload))
+            if _is_slice(workload):
+                obj = resized(obj, wanted[0].count)
             return same_pod_sets(pod_sets_of(self._kind, obj), wanted)
         except (CompositionError, StartError):
             return False
@@ -344,11 +400,15 @@ class QueuedJobs:
         }
         patch = json_patch([version, *changes])
         await self._shared.client.patch(
-            self._resource, metadata["name"], patch, metadata["namespace"]
+            self.resource, metadata["name"], patch, metadata["namespace"]
         )
 
     def _record(self, obj: Object, reason: str, note: str, *, warning: bool = False) -> None:
-        self._shared.record(self._resource, obj, "Warning" if warning else "Normal", reason, note)
+        self._shared.record(self.resource, obj, "Warning" if warning else "Normal", reason, note)
+
+
+def _is_slice(workload: Known) -> bool:
+    return workload.workload.metadata.annotations.get(ELASTIC) == "true"
 
 
 def _as_object(job: Job | None) -> Object | None:

@@ -8,16 +8,19 @@ from __future__ import annotations
 from typing import Final
 
 from drayman.api.kueue_workload import WorkloadStatus
+from drayman.api.meta import ObjectMeta
 from drayman.api.times import seconds_of
 from drayman.cluster.resources import JsonObject
 from drayman.controllers.quota.admitting import Admitting
 from drayman.controllers.quota.book import Known
+from drayman.controllers.quota.charges import Charges
 from drayman.controllers.quota.loop import Key, Loop
 from drayman.controllers.quota.owners import Owners
 from drayman.controllers.quota.shared import Shared
 from drayman.quota.decisions import Evicted, Refused
 from drayman.quota.reasons import PENDING_EVALUATION
 from drayman.workloads.dispatching.life import is_elsewhere
+from drayman.workloads.dispatching.names import ORIGIN
 from drayman.workloads.queued import life
 from drayman.workloads.queued.conditions import (
     BY_CHECK,
@@ -25,9 +28,12 @@ from drayman.workloads.queued.conditions import (
     DEACTIVATED,
     LIMIT_EXCEEDED,
     OF_CHECK,
+    OWNER_NOT_FOUND,
     TIME_EXCEEDED,
     WAIT_FOR_START,
+    since,
 )
+from drayman.workloads.queued.names import IS_GROUP, JOB_UID
 
 _JITTER: Final = 0.0001
 
@@ -40,6 +46,7 @@ class Lives:
         self._admitting = admitting
         self._owners = owners
         self.loop = Loop("workloads of queues", self.attend)
+        self._charges = Charges(shared, admitting, self.loop.queue.add)
         admitting.listen(self.loop.queue.add)
         admitting.listen_to_queues(self._look_at_all)
 
@@ -54,7 +61,7 @@ class Lives:
         if known is None or known.problem:
             return
         if known.is_leaving:
-            if not self._owners.will_let_go(known):
+            if not self._owners.will_let_go(known) and not _runs_elsewhere(known):
                 await self._shared.book.let_go(known)
             return
         if life.is_finished(known.status):
@@ -66,7 +73,9 @@ class Lives:
             self._report(known, written)
             self._admitting.look_at([key])
             return
-        if not await self._deactivate(known):
+        if await self._charges.attend(known):
+            return
+        if not await self._deactivate(known) and not await self._drop(known):
             self._look_later(known)
 
     # One step.
@@ -74,6 +83,7 @@ class Lives:
     def _next(self, known: Known) -> WorkloadStatus:
         """What the status should be; the same if there is nothing to do."""
         for step in (
+            self._ownership,
             self._activity,
             self._standing,
             self._checks,
@@ -90,6 +100,13 @@ class Lives:
     @property
     def _now(self) -> float:
         return self._shared.clock()
+
+    def _ownership(self, known: Known) -> WorkloadStatus:
+        """Left behind by what it was made for (`--cascade=orphan`): nothing would ever give its quota back."""
+        if not _is_orphan(known.workload.metadata):
+            return known.status
+        text = "What the workload was made for does not exist any more"
+        return life.over(known.status, OWNER_NOT_FOUND, text, self._now, known.generation)
 
     def _activity(self, known: Known) -> WorkloadStatus:
         """Made inactive, or active again."""
@@ -240,6 +257,25 @@ class Lives:
         self._admitting.look_at([known.key])
         return True
 
+    async def _drop(self, known: Known) -> bool:
+        """Delete what was deactivated here, and not by its owner, and has been kept for long enough; with its owners."""
+        left = self._left_to_keep(known)
+        if left is None or left > 0:
+            return False
+        await self._owners.delete(known)
+        await self._shared.book.delete(known)
+        return True
+
+    def _left_to_keep(self, known: Known) -> float | None:
+        """For how long a deactivated Workload is still kept; None: for ever, or as long as somebody uses it."""
+        seconds, status = self._shared.configuration.keep_deactivated_s, known.status
+        begun = since(status, "Evicted")
+        if seconds is None or known.spec.active or not life.deactivation_cause(status):
+            return None
+        if begun is None or life.holds_quota(status):
+            return None
+        return begun + seconds - self._now
+
     async def _retain(self, known: Known, seconds: float | None) -> None:
         """Delete a Workload that has ended and has been kept for long enough."""
         await self._shared.book.let_go(known)
@@ -254,7 +290,7 @@ class Lives:
 
     def _look_later(self, known: Known) -> None:
         """When the passing of time alone may change something."""
-        waits = [self._left_to_be_ready(known)]
+        waits = [self._left_to_be_ready(known), self._left_to_keep(known)]
         most = known.spec.maximum_execution_time_seconds
         if most is not None and life.is_admitted(known.status):
             waits.append(most - life.running_seconds(known.status, self._now))
@@ -280,3 +316,14 @@ class Lives:
             target = new.condition("DeactivationTarget")
             note = "" if target is None else target.message
             book.record(after, "Warning", "AdmissionCheckRejected", note)
+
+
+def _is_orphan(metadata: ObjectMeta) -> bool:
+    """Whether a Workload was made here for something that does not own it any more. Copies of other clusters have no owner at first."""
+    made_here = JOB_UID in metadata.labels or metadata.annotations.get(IS_GROUP) == "true"
+    return made_here and ORIGIN not in metadata.labels and not metadata.owner_references
+
+
+def _runs_elsewhere(known: Known) -> bool:
+    """Whether another cluster has to stop it first."""
+    return is_elsewhere(known.status) and not life.is_finished(known.status)

@@ -11,22 +11,26 @@ from drayman.api.pods import is_leaving
 from drayman.api.times import seconds_of
 from drayman.cluster.errors import AlreadyExistsError
 from drayman.cluster.informer import Notice
-from drayman.cluster.resources import PODS
+from drayman.cluster.resources import PODS, JsonObject
 from drayman.controllers.quota.book import Known
 from drayman.controllers.quota.groups import PodGroups
 from drayman.controllers.quota.loop import Key, Loop
 from drayman.controllers.quota.pod_writes import PodWrites
+from drayman.controllers.quota.prebuilt import adopt
 from drayman.controllers.quota.shared import Shared
-from drayman.controllers.quota.standing import may_run, release_quota, why_not
+from drayman.controllers.quota.standing import is_stopped, may_run, release_quota, why_not
+from drayman.workloads.dispatching.life import is_elsewhere
 from drayman.workloads.pod_state import is_ready
 from drayman.workloads.queued import life
 from drayman.workloads.queued.composing import CompositionError
+from drayman.workloads.queued.names import PREBUILT
 from drayman.workloads.queued.pods import (
     ended,
     group_of,
     is_gated,
     is_managed,
     is_over,
+    owner_of,
     workload_for_pod,
 )
 from drayman.workloads.queued.starting import StartError
@@ -70,26 +74,40 @@ class QueuedPods:
         pod = self._cache.get(key[1], key[0])
         if pod is None or not is_managed(pod) or group_of(pod):
             return
-        owned = self._shared.book.of_owner(pod.metadata.uid)
-        workload = owned[0] if owned else None
-        if ended(pod) is not None:
+        workload = await self._workload_of(pod)
+        # What is evicted is deleted, and how it ends then is not how its work ended.
+        evicted = is_leaving(pod) and workload is not None and life.is_evicted(workload.status)
+        if ended(pod) is not None and not evicted:
             await self._finish(pod, workload)
         elif is_leaving(pod):
             await self._leave(key, pod, workload)
         elif workload is None:
             await self._enter(pod)
         elif workload.is_leaving and is_gated(pod):
-            await self._shared.book.let_go(workload)
+            if not is_elsewhere(workload.status):
+                await self._shared.book.let_go(workload)
         elif is_gated(pod):
             await self._held(pod, workload)
         else:
             await self._running(pod, workload)
+
+    async def _workload_of(self, pod: Pod) -> Known | None:
+        metadata = pod.metadata
+        named = metadata.labels.get(PREBUILT)
+        if named and not is_leaving(pod):
+            body: JsonObject = {"metadata": {"name": metadata.name, "uid": metadata.uid}}
+            owner = owner_of(body, controller=True)
+            return await adopt(self._shared, metadata.namespace, named, owner)
+        owned = self._shared.book.of_owner(metadata.uid)
+        return owned[0] if owned else None
 
     async def _enter(self, pod: Pod) -> None:
         """Make the Workload of a pod that has none."""
         if not is_gated(pod):
             await self._writes.delete(pod, "Stopped", "its Workload does not exist any more")
             return
+        if pod.metadata.labels.get(PREBUILT):
+            return  # Somebody else makes it.
         body = await self._writes.body(pod)
         if body is None:
             return
@@ -109,11 +127,13 @@ class QueuedPods:
 
     async def _held(self, pod: Pod, workload: Known) -> None:
         if may_run(workload):
+            if workload.status.cluster_name is not None:
+                return  # Its copy runs there, and it shows how that is doing.
             try:
                 await self._writes.let_go(pod, workload, workload.spec.pod_sets[0])
             except StartError as error:
                 self._writes.record(pod, "Warning", "FailedToStart", str(error))
-        elif life.holds_quota(workload.status) and life.is_evicted(workload.status):
+        elif is_stopped(workload):
             # Nothing of it runs: it keeps its place and waits again.
             await release_quota(self._shared, workload)
 
@@ -143,7 +163,10 @@ class QueuedPods:
     async def _leave(self, key: Key, pod: Pod, workload: Known | None) -> None:
         """A pod that is being deleted holds its quota until it has had its time to end."""
         now = self._shared.clock()
-        if is_gated(pod) or is_over(pod, now):
+        if workload is not None and is_elsewhere(workload.status) and is_gated(pod):
+            # Its copy is stopped first.
+            await self._shared.book.retire(workload)
+        elif is_gated(pod) or is_over(pod, now):
             if workload is not None:
                 await self._shared.book.delete(workload)
             await self._writes.uncount(pod)

@@ -1,6 +1,7 @@
 """The status of queues and cohorts: how many workloads wait in them and hold quota, how much of it, and whether they are active.
 
-Numbers are those of the engine. They are written a moment after they change, so that a burst of workloads costs few writes.
+Numbers are those of the engine. They are written a moment after they change, and once a second while they keep changing, so that a burst of
+workloads costs few writes.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ _COHORTS: Final = "/cohorts"
 """In place of the namespace, in keys of cohorts: no namespace is called so."""
 _ACTIVE: Final = "Active"
 _GATHER_S: Final = 0.1
+_PACE_S: Final = 1.0
+"""The least time between two looks, while numbers keep changing."""
 _NONE: Final = dict.fromkeys(("pendingWorkloads", "reservingWorkloads", "admittedWorkloads"), 0)
 """Numbers that people want to see even if they are zero."""
 _MESSAGES: Final = {
@@ -72,14 +75,18 @@ class QueueStatus:
         self._local_queues = shared.informers.informer(LOCAL_QUEUES).cache
         self._cohorts = shared.informers.informer(COHORTS).cache
         self._timer: asyncio.TimerHandle | None = None
+        self._looked = -_PACE_S
         admitting.listen_to_counts(self._changed)
 
     def _changed(self) -> None:
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_GATHER_S, self._look)
+            loop = asyncio.get_running_loop()
+            due = max(loop.time() + _GATHER_S, self._looked + _PACE_S)
+            self._timer = loop.call_at(due, self._look)
 
     def _look(self) -> None:
         self._timer = None
+        self._looked = asyncio.get_running_loop().time()
         touched = self._admitting.take_touched()
         for key in touched:
             self.loop.queue.add(key)

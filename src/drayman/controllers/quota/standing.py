@@ -5,6 +5,7 @@ from __future__ import annotations
 from drayman.controllers.quota.book import Known
 from drayman.controllers.quota.shared import Shared
 from drayman.quota.reasons import PENDING_EVALUATION
+from drayman.workloads.dispatching.life import is_elsewhere
 from drayman.workloads.queued import life
 
 
@@ -26,6 +27,13 @@ def may_run(workload: Known) -> bool:
         and not life.is_evicted(status)
         and workload.spec.active
     )
+
+
+def is_stopped(workload: Known) -> bool:
+    """Whether quota is to be given back by a Workload of which nothing runs in another cluster any more."""
+    status = workload.status
+    evicted = life.is_evicted(status) or not workload.spec.active
+    return life.holds_quota(status) and evicted and not is_elsewhere(status)
 
 
 def why_not(workload: Known) -> str:

@@ -33,6 +33,10 @@ class QueueTally:
     """By cluster queue, reason and what is behind it."""
     preempted: Counter[Labels] = field(default_factory=Counter)
     """By the cluster queue that it was for, and reason."""
+    dispatched: Counter[Labels] = field(default_factory=Counter)
+    """Workloads that were offered to a worker: by cluster queue and worker, as the next."""
+    taken: Counter[Labels] = field(default_factory=Counter)
+    """Workloads that a worker has admitted and got."""
     state: Callable[[], QuotaState | None] = lambda: None
     """The engine that decides now."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from functools import partial
 from types import NoneType
@@ -18,9 +18,11 @@ from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.resources import typed
 from drayman.cluster.together import Bundle, write_together
 from drayman.controllers.quota.book import Known
+from drayman.controllers.quota.gathering import Made
 from drayman.controllers.quota.loop import Key
 from drayman.controllers.quota.shared import Shared
 from drayman.quota.amounts import quantity_of, times
+from drayman.quota.claims.records import CLAIMS, text_of
 from drayman.quota.decisions import Decision, Evicted, Preempted, Refused, Reserved
 from drayman.quota.demands import Unpriced
 from drayman.quota.fitting.rooms import ROOM
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 
+_TOGETHER: Final = 50
+"""Statuses in one transaction."""
 _PASSING: Final = (ConflictError, NotFoundError, NoneType)
 """Somebody else was quicker: what they did is known soon."""
 
@@ -64,22 +68,11 @@ class Verdicts:
         self._engine = engine
         self._queues = shared.informers.informer(typed(ClusterQueue)).cache
 
-    async def carry_out(
-        self, decisions: Sequence[Decision], rooms: Mapping[str, str] | None = None
-    ) -> Outcome:
-        """Write decisions, many in one transaction. `rooms` is what to write down about the room of those that get quota."""
-        texts = rooms or {}
+    async def carry_out(self, made: Sequence[Made]) -> Outcome:
+        """Write decisions, many in one transaction."""
         failed: list[tuple[Key, ClusterError | None]] = []
-        bundles = [
-            bundle
-            for each in decisions
-            if (bundle := self._bundle(each, failed, texts.get(each.key))) is not None
-        ]
-        await write_together(self._shared.client, bundles)
-        for each in decisions:
-            if isinstance(each, Reserved | Refused):
-                result = "success" if isinstance(each, Reserved) else "inadmissible"
-                self._shared.tally.attempts[result,] += 1
+        bundles = [bundle for each in made if (bundle := self._bundle(each, failed)) is not None]
+        await write_together(self._shared.client, bundles, largest=_TOGETHER)
         for key, _ in failed:
             self._engine.forget(key)
         if not failed:
@@ -87,19 +80,27 @@ class Verdicts:
         passing = all(isinstance(error, _PASSING) for _, error in failed)
         return Outcome.OVERTAKEN if passing else Outcome.REFUSED
 
-    def _bundle(
-        self,
-        decision: Decision,
-        failed: list[tuple[Key, ClusterError | None]],
-        room: str | None,
-    ) -> Bundle | None:
-        namespace, _, name = decision.key.partition("/")
-        known = self._shared.book.find((namespace, name))
-        if known is None or known.is_leaving:
-            if isinstance(decision, Reserved):
-                failed.append(((namespace, name), None))
+    def count(self, made: Sequence[Made]) -> None:
+        """Count attempts to give quota, whatever becomes of them."""
+        for each in made:
+            if isinstance(each.decision, Reserved | Refused):
+                result = "success" if isinstance(each.decision, Reserved) else "inadmissible"
+                self._shared.tally.attempts[result,] += 1
+
+    def give_up(self, made: Sequence[Made]) -> None:
+        """Take back decisions that are not going to be written."""
+        for each in made:
+            if not isinstance(each.decision, Refused):
+                self._engine.forget(_key_of(each.key))
+
+    def _bundle(self, made: Made, failed: list[tuple[Key, ClusterError | None]]) -> Bundle | None:
+        key = _key_of(made.key)
+        known = self._shared.book.find(key)
+        if known is None or known.is_leaving or not _is_about(made, known):
+            if isinstance(made.decision, Reserved):
+                failed.append((key, None))
             return None
-        status, report = self._outcome(decision, known)
+        status, report = self._outcome(made.decision, known)
         if status == known.status:
             return None
         return self._shared.book.bundle(
@@ -107,7 +108,7 @@ class Verdicts:
             status,
             partial(self._refused, known, failed),
             partial(self._written, known.key, report),
-            annotations={ROOM: room} if room is not None else {},
+            annotations=_notes(made, known),
         )
 
     def _written(self, key: Key, report: Callable[[Known], None], written: Known) -> None:
@@ -129,7 +130,7 @@ class Verdicts:
             case Reserved():
                 return self.reserved(known, decision.admission), self._report_reserved
             case Preempted():
-                if life.is_evicted(known.status):
+                if life.is_evicted(known.status) or not life.holds_quota(known.status):
                     return known.status, _say_nothing
                 status = life.preempted(
                     known.status, decision.reason, decision.message, self._now, known.generation
@@ -220,14 +221,34 @@ class Verdicts:
         entry = self._engine.state.entries.get(decision.by)
         queue = "" if entry is None else entry.waits_in
         self._shared.tally.preempted[queue, decision.reason] += 1
-        namespace, _, name = decision.by.partition("/")
-        by = self._shared.book.find((namespace, name))
+        by = self._shared.book.find(_key_of(decision.by))
         if by is not None:
             note = f"Preempted workload {decision.key} due to {decision.reason}"
             self._shared.book.record(by, "Normal", "PreemptedWorkload", note)
 
     def _report_refused(self, decision: Refused, known: Known) -> None:
         self._shared.book.record(known, "Warning", "Pending", decision.message)
+
+
+def _is_about(made: Made, known: Known) -> bool:
+    """Whether a decision still holds for a Workload. Quota is for what was asked for; a refusal cannot be wrong."""
+    version = known.workload.metadata.resource_version
+    return not isinstance(made.decision, Reserved) or made.version == version
+
+
+def _key_of(name: str) -> Key:
+    namespace, _, rest = name.partition("/")
+    return namespace, rest
+
+
+def _notes(made: Made, known: Known) -> dict[str, str]:
+    """What is written down beside the status."""
+    notes = {} if made.room is None else {ROOM: made.room}
+    if isinstance(made.decision, Reserved):
+        claims = text_of(made.decision.claims)
+        if claims or CLAIMS in known.workload.metadata.annotations:
+            notes[CLAIMS] = claims
+    return notes
 
 
 def _say_nothing(_known: Known) -> None:

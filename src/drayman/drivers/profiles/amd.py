@@ -11,17 +11,17 @@ from functools import partial
 from typing import Final
 
 from drayman.api.resource import Device, DeviceAttribute, ResourceSlice
-from drayman.drivers.profiles import dranet, processors
-from drayman.drivers.profiles.hardware import (
+from drayman.drivers.describing import (
     Slot,
     capacity,
     device_class,
     fingerprint,
     integer,
-    pool_slices,
     string,
     version,
 )
+from drayman.drivers.profiles import dranet, processors
+from drayman.drivers.profiles.hardware import pool_slices
 from drayman.drivers.profiles.machines import Machine
 from drayman.drivers.profiles.profile import Profile
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from drayman.drivers.describing import Slot
 from drayman.drivers.profiles import dranet
-from drayman.drivers.profiles.hardware import Slot
 from drayman.drivers.profiles.machines import Machine
 from drayman.drivers.profiles.nvidia_boards import Board, profile
 from drayman.drivers.profiles.nvidia_products import A100_40GB, H100_SXM

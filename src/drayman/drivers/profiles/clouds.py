@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from drayman.drivers.describing import Slot
 from drayman.drivers.profiles import dranet
-from drayman.drivers.profiles.hardware import Slot
 from drayman.drivers.profiles.machines import Machine
 from drayman.drivers.profiles.nvidia import GpuModel
 from drayman.drivers.profiles.nvidia_boards import Board, profile

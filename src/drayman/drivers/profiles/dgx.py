@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from drayman.drivers.describing import Slot
 from drayman.drivers.profiles import dranet, machines, nvidia
-from drayman.drivers.profiles.hardware import HardwareNode, Slot
+from drayman.drivers.profiles.hardware import HardwareNode
 from drayman.drivers.profiles.machines import Machine, Spot
 from drayman.drivers.profiles.nvidia_boards import Board, profile
 from drayman.drivers.profiles.nvidia_products import (

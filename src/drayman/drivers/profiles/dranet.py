@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from drayman.api.resource import Device, DeviceAttribute, ResourceSlice
-from drayman.drivers.profiles.hardware import (
+from drayman.drivers.describing import (
     FALSE,
     TRUE,
     Slot,
@@ -15,10 +15,10 @@ from drayman.drivers.profiles.hardware import (
     device_class,
     fingerprint,
     integer,
-    pool_slices,
     string,
     surroundings,
 )
+from drayman.drivers.profiles.hardware import pool_slices
 
 DRIVER: Final = "dra.net"
 

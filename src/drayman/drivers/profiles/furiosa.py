@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from drayman.api.resource import Device, DeviceAttribute, ResourceSlice
+from drayman.drivers.describing import Slot, device_class, place, uuid
 from drayman.drivers.profiles import processors
-from drayman.drivers.profiles.hardware import Slot, device_class, place, pool_slices, uuid
+from drayman.drivers.profiles.hardware import pool_slices
 from drayman.drivers.profiles.machines import Machine
 
 DRIVER: Final = "npu.furiosa.ai"

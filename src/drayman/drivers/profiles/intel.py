@@ -8,16 +8,16 @@ from __future__ import annotations
 from typing import Final
 
 from drayman.api.resource import Device, DeviceAttribute, ResourceSlice
-from drayman.drivers.profiles.hardware import (
+from drayman.drivers.describing import (
     TRUE,
     Slot,
     capacity,
     dashed,
     device_class,
     fingerprint,
-    pool_slices,
     string,
 )
+from drayman.drivers.profiles.hardware import pool_slices
 from drayman.drivers.profiles.machines import Machine
 from drayman.drivers.profiles.processors import profile
 

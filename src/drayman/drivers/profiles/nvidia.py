@@ -7,18 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from drayman.api.resource import Device, DeviceAttribute, ResourceSlice
+from drayman.drivers.describing import FALSE, Slot, capacity, integer, place, string, uuid, version
 from drayman.drivers.profiles import mig
-from drayman.drivers.profiles.hardware import (
-    FALSE,
-    Slot,
-    capacity,
-    integer,
-    place,
-    pool_slices,
-    string,
-    uuid,
-    version,
-)
+from drayman.drivers.profiles.hardware import pool_slices
 
 DRIVER: Final = "gpu.nvidia.com"
 COMPUTE_DOMAIN_DRIVER: Final = "compute-domain.nvidia.com"

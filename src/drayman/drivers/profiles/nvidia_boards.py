@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from drayman.api.resource import DeviceClass, ResourceSlice
+from drayman.drivers.describing import Slot
 from drayman.drivers.profiles import dranet, machines, nvidia, processors
-from drayman.drivers.profiles.hardware import HardwareNode, Slot
+from drayman.drivers.profiles.hardware import HardwareNode
 from drayman.drivers.profiles.machines import Machine, Spot
 from drayman.drivers.profiles.nvidia_products import CLASSES, DEFINITIONS
 from drayman.drivers.profiles.profile import Profile

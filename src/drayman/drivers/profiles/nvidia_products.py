@@ -6,8 +6,8 @@ from typing import Final
 
 from drayman.api.resource import DeviceClass
 from drayman.api.struct import Json
+from drayman.drivers.describing import device_class
 from drayman.drivers.profiles import mig
-from drayman.drivers.profiles.hardware import device_class
 from drayman.drivers.profiles.nvidia import GpuModel
 
 A100_40GB: Final = GpuModel(

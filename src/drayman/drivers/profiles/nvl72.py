@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from drayman.drivers.describing import Slot, uuid
 from drayman.drivers.profiles import dranet
-from drayman.drivers.profiles.hardware import HardwareNode, Slot, uuid
+from drayman.drivers.profiles.hardware import HardwareNode
 from drayman.drivers.profiles.machines import RACKS_PER_BLOCK, Machine, Spot
 from drayman.drivers.profiles.nvidia_boards import Board, build
 from drayman.drivers.profiles.nvidia_products import GB200

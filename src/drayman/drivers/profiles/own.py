@@ -28,8 +28,9 @@ from drayman.api.quantity import Quantity
 from drayman.api.resource import CounterSet, Device, DeviceClass, ResourceSlice
 from drayman.api.struct import ApiStruct, Int32, Json, always
 from drayman.cel.device import check_selector
+from drayman.drivers.describing import fingerprint
 from drayman.drivers.profiles import machines
-from drayman.drivers.profiles.hardware import HardwareNode, fingerprint, pool_slices
+from drayman.drivers.profiles.hardware import HardwareNode, pool_slices
 from drayman.drivers.profiles.machines import Machine, Spot
 from drayman.drivers.profiles.profile import Profile, ProfileError, stand_alone
 

@@ -9,17 +9,9 @@ from collections.abc import Callable
 from typing import Final
 
 from drayman.api.resource import Device, DeviceAttribute, DeviceClass, ResourceSlice
+from drayman.drivers.describing import FALSE, TRUE, capacity, device_class, integer, string
 from drayman.drivers.profiles import machines
-from drayman.drivers.profiles.hardware import (
-    FALSE,
-    TRUE,
-    HardwareNode,
-    capacity,
-    device_class,
-    integer,
-    pool_slices,
-    string,
-)
+from drayman.drivers.profiles.hardware import HardwareNode, pool_slices
 from drayman.drivers.profiles.machines import Machine, Spot
 from drayman.drivers.profiles.profile import Profile
 

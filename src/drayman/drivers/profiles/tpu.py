@@ -7,14 +7,9 @@ from functools import partial
 from typing import Final
 
 from drayman.api.resource import Device, DeviceAttribute, ResourceSlice
+from drayman.drivers.describing import device_class, fingerprint, integer, string
 from drayman.drivers.profiles import processors
-from drayman.drivers.profiles.hardware import (
-    device_class,
-    fingerprint,
-    integer,
-    pool_slices,
-    string,
-)
+from drayman.drivers.profiles.hardware import pool_slices
 from drayman.drivers.profiles.machines import Machine
 from drayman.drivers.profiles.profile import Profile
 

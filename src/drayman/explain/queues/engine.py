@@ -21,6 +21,7 @@ from drayman.placement.world import World
 from drayman.quota.charging.mapping_rules import MappingsError, read_mappings
 from drayman.quota.charging.mappings import DeviceClassMappings
 from drayman.quota.charging.pricing import DevicePricing
+from drayman.quota.charging.rules import Gates
 from drayman.quota.demands import Pricing
 from drayman.quota.reading import key_of
 from drayman.quota.settings import QuotaSettings, settings_of
@@ -70,7 +71,8 @@ def queues_of(world: World) -> Queues:
     """An engine that knows the queues and workloads of a world. What makes no sense is left out, and listed."""
     problems: list[Problem] = []
     settings, mappings = _settings(world, problems)
-    pricing: Pricing = DevicePricing(world.state, mappings)
+    gates = Gates.of_configuration(world.queue_configuration)
+    pricing: Pricing = DevicePricing(world.state, mappings, gates=gates)
     if world.queue_configuration is None:
         pricing = ToldPrices(pricing, world.objects.queued_workloads)
     state = QuotaState(settings, pricing)
@@ -132,7 +134,10 @@ def _settings(world: World, problems: list[Problem]) -> tuple[QuotaSettings, Dev
     if world.queue_configuration is None:
         return QuotaSettings(), DeviceClassMappings()
     try:
-        return settings_of(world.queue_configuration), read_mappings(world.queue_configuration)
+        gates = Gates.of_configuration(world.queue_configuration)
+        return settings_of(world.queue_configuration), read_mappings(
+            world.queue_configuration, gates
+        )
     except ApiError as error:
         problems.append(Problem("Configuration", "", str(error)))
     except MappingsError as error:

@@ -18,6 +18,7 @@ from drayman.explain.queues.standing import Line
 from drayman.placement.world import World
 from drayman.quota.reading import key_of
 from drayman.reasons.reason import Headline, Reason
+from drayman.workloads.dispatching.names import CONTROLLER
 from drayman.workloads.queued.composing import CompositionError
 from drayman.workloads.queued.names import QUEUE
 from drayman.workloads.queued.pods import group_of, is_fast, is_gated, total_of
@@ -30,8 +31,9 @@ def is_held_by_queue(world: World, pod: Pod) -> bool:
 
 
 def waits_in_queue(world: World, job: Job) -> bool:
-    """The same for a Job that is suspended."""
-    return bool(job.spec.suspend) and QUEUE in job.metadata.labels and knows_queues(world)
+    """The same for a Job that is suspended, or whose pods are in another cluster."""
+    has_no_pods = job.spec.suspend or job.spec.managed_by == CONTROLLER
+    return bool(has_no_pods) and QUEUE in job.metadata.labels and knows_queues(world)
 
 
 def knows_queues(world: World) -> bool:
@@ -55,7 +57,7 @@ def explain_queued_job(world: World, job: Job) -> Explanation:
         return _told(world, "Job", job.metadata, found)
     line, key = found
     answer = _explained(world, line, key, "Job", job.metadata)
-    if answer.headline.reason is Reason.RUNS:
+    if answer.headline.reason is Reason.RUNS and not line.runs_elsewhere(key):
         text = f"{answer.headline.sentence} The job is about to be resumed."
         return replace(answer, headline=Headline.of(Reason.SUSPENDED, text))
     return answer
@@ -68,7 +70,9 @@ def explain_queued_pod(world: World, pod: Pod) -> Explanation:
         return _told(world, "Pod", pod.metadata, found)
     line, key = found
     answer = _explained(world, line, key, "Pod", pod.metadata)
-    return replace(answer, headline=_of_pod(answer.headline))
+    return (
+        answer if line.runs_elsewhere(key) else replace(answer, headline=_of_pod(answer.headline))
+    )
 
 
 class QueuedHeadlines:
@@ -80,20 +84,26 @@ class QueuedHeadlines:
         self._found: dict[str, Headline] = {}
 
     def of_pod(self, pod: Pod) -> Headline:
-        return _of_pod(self._of(pod))
+        key = _existing(self._known(), pod)
+        found = self._of(pod)
+        return found if key is not None and self._known().runs_elsewhere(key) else _of_pod(found)
 
     def of_job(self, job: Job) -> Headline:
         return self._of(job)
 
-    def _of(self, owner: Pod | Job) -> Headline:
+    def _known(self) -> Line:
         if self._line is None:
             self._line = Line(self._world)
-        key = _existing(self._line, owner)
+        return self._line
+
+    def _of(self, owner: Pod | Job) -> Headline:
+        line = self._known()
+        key = _existing(line, owner)
         if key is None:
             found = _workload_of(self._world, owner)
             return found if isinstance(found, Headline) else found[0].headline(found[1])
         if key not in self._found:
-            self._found[key] = self._line.headline(key)
+            self._found[key] = line.headline(key)
         return self._found[key]
 
 

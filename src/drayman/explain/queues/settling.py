@@ -17,7 +17,6 @@ from drayman.explain.queues.engine import Queues
 from drayman.quota.decisions import Evicted, Preempted, Refused, Reserved
 from drayman.quota.entries import Entry
 from drayman.quota.reasons import PREEMPTED, WAITING_FOR_PREEMPTED
-from drayman.quota.waiting import Again
 
 MOST_CYCLES: Final = 20_000
 """After as many, what was not tried yet is not known."""
@@ -121,9 +120,7 @@ def take_back(queues: Queues, settled: Settled) -> None:
         if key in state.entries:
             state.entries[key].positions = {}
     for queue in state.books.queues.values():
-        preemptor = state.entries.get(queue.waiting.sticky)
-        if preemptor is not None:
-            queue.waiting.refuse(preemptor, Again.AT_ONCE)
+        queue.waiting.forget_preemptor()
         state.books.wake(queue.name)
     assert (
         state.books.forest.queues is not None

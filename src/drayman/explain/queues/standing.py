@@ -163,6 +163,11 @@ class Line:
 
     # Judging.
 
+    def runs_elsewhere(self, key: str) -> bool:
+        """Whether the pods of a workload run in another cluster."""
+        workload = self.queues.workloads.get(key)
+        return workload is not None and bool(status_of(WorkloadStatus, workload).cluster_name)
+
     def headline(self, key: str) -> Headline:
         """The state of a workload in one line."""
         workload = self.queues.workloads[key]
@@ -341,6 +346,7 @@ class Line:
             evicted=entry.facts.evicted,
             since=timestamp_at(holding.reserved_at) if holding.reserved_at else None,
             charges=charges_of(holding.usage.quota),
+            admin_devices=entry.admin_devices,
         )
 
     def _holders_of(
@@ -405,6 +411,9 @@ def _of_holder(entry: Entry, holding: Holding, status: WorkloadStatus) -> Headli
         why = f": {evicted.message.rstrip('.')}" if evicted.message else ""
         text = f"The workload has been told to give up its quota ({evicted.reason}){why}."
         return Headline.of(Reason.QUOTA_EVICTED, text)
+    if status.is_true(ADMITTED) and status.cluster_name:
+        text = f"The workload runs in cluster {status.cluster_name}: its pods and their logs are there."
+        return Headline.of(Reason.RUNS, text)
     if status.is_true(ADMITTED):
         flavors = sorted({what.flavor for what in holding.uses})
         of = f", of flavor {and_list(flavors)}" if flavors else ""

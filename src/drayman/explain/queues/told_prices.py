@@ -36,10 +36,17 @@ class ToldPrices:
                 continue  # whoever tells the engine of it says so
 
     def price_workload(
-        self, namespace: str, pod_sets: Sequence[PodSetRequest], *, workload: str = ""
+        self,
+        namespace: str,
+        pod_sets: Sequence[PodSetRequest],
+        *,
+        workload: str = "",
+        flavor: Mapping[str, str] | None = None,
     ) -> Mapping[str, Charged] | Unpriced:
         """What one pod of each set costs. All of them are told, or none."""
-        found = self._otherwise.price_workload(namespace, pod_sets, workload=workload)
+        found = self._otherwise.price_workload(
+            namespace, pod_sets, workload=workload, flavor=flavor
+        )
         if not isinstance(found, Unpriced):
             return found
         told: dict[str, Charged] = {}

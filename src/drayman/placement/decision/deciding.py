@@ -3,9 +3,9 @@
 Decisions are made in rounds, one after the other, each on top of all before it, and counted at once in the state. The decisions of one
 round are written together, so they may rely on each other; those of another round that are still being written may fail.
 
-The steps change nothing, so a question (`Round.consider`) is a decision without its end (`Round.place`). A future rule, such as a quota,
-would be a further step. Pods that belong together are decided about one after the other in one round; if one of them finds no place, those
-before it are taken back together (`placements.take_back`).
+The steps change nothing, so a question (`Round.consider`) is a decision without its end (`Round.place`). Pods that belong together are
+decided about one after the other in one round; if one of them finds no place, those before it are taken back together
+(`placements.take_back`).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from drayman.placement.decision.gathering import Suffix, counting, gathered
 from drayman.placement.decision.outcomes import (
     BeingWritten,
     Fitting,
+    KeptOut,
     Lacking,
     NoNode,
     NoPlacement,
@@ -254,6 +255,12 @@ def set_promises_aside(round_: Round, attempt: Attempt) -> None:
         attempt.aside.enter_context(nominations.as_seen_by(attempt.pod))
 
 
+def keep_to_the_queue(round_: Round, attempt: Attempt) -> KeptOut | None:
+    """A pod that is in a queue stays within its limits."""
+    withheld = round_.decider.state.queues.withheld((attempt.pod.metadata.uid,))
+    return None if withheld is None else KeptOut(attempt.demand, withheld)
+
+
 def find_a_node(round_: Round, attempt: Attempt) -> NoNode | None:
     """The rules in their order, and devices: `answering` asks one node, `placing` chooses among all."""
     found = round_.find(attempt.demand, attempt.only)
@@ -286,4 +293,10 @@ PRELIMINARIES: Final[tuple[Step, ...]] = (
     leave_what_is_promised,
     work_out_demand,
 )
-STEPS: Final[tuple[Step, ...]] = (*PRELIMINARIES, *NODE_STEPS)
+STEPS: Final[tuple[Step, ...]] = (
+    *PRELIMINARIES,
+    set_promises_aside,
+    keep_to_the_queue,
+    find_a_node,
+    do_without_promises,
+)

@@ -13,6 +13,7 @@ from drayman.placement.decision.placements import Placement
 from drayman.placement.demand import Demand
 from drayman.placement.nominations import Nomination
 from drayman.placement.placing import Found, NotFound
+from drayman.placement.queueing.limits import Withheld
 
 
 class Lacking(Struct, frozen=True, eq=False):
@@ -50,6 +51,13 @@ class NoNode(Struct, frozen=True, eq=False):
     not_found: NotFound
 
 
+class KeptOut(Struct, frozen=True, eq=False):
+    """The queue of the pod has no room for it, whatever nodes have."""
+
+    demand: Demand
+    withheld: Withheld
+
+
 class Fitting(Struct, frozen=True, eq=False):
     """A node takes the pod. Nothing is counted yet."""
 
@@ -57,5 +65,5 @@ class Fitting(Struct, frozen=True, eq=False):
     found: Found
 
 
-NoPlacement: TypeAlias = Lacking | BeingWritten | PromisedAway | Unfinished | NoNode
+NoPlacement: TypeAlias = Lacking | BeingWritten | PromisedAway | Unfinished | NoNode | KeptOut
 Outcome: TypeAlias = NoPlacement | Placement

@@ -30,7 +30,7 @@ from drayman.placement.gangs.statements import Statements
 from drayman.placement.min_runtime import MIN_RUNTIME
 
 OF_OWNERS: Final = own.STATED | kai.STATED | {MIN_RUNTIME}
-"""The annotations of a Job that count for its pods."""
+"""The annotations of a Job that count for its pods. Its label with a queue does too."""
 STATING_GANGS: Final = OF_OWNERS | kueue.STATED | {kai.POD_GROUP}
 """All annotations of pods that say something about gangs."""
 _STATING: Final = own.STATING | kai.STATING
@@ -50,11 +50,13 @@ JobStatements = Mapping[str, Mapping[str, str]]
 
 
 def statements_of(job: Job) -> Mapping[str, str] | None:
-    """What the annotations of a Job state for its pods; None if nothing."""
-    given = job.metadata.annotations
-    if not given or given.keys().isdisjoint(_COUNTING):
-        return None
-    return {name: text for name, text in given.items() if name in OF_OWNERS}
+    """What a Job states for its pods, in annotations and by its queue; None if nothing."""
+    given, queue = job.metadata.annotations, job.metadata.labels.get(kai.QUEUE)
+    counts = bool(given) and not given.keys().isdisjoint(_COUNTING)
+    if not counts:
+        return None if queue is None else {kai.QUEUE: queue}
+    stated = {name: text for name, text in given.items() if name in OF_OWNERS}
+    return stated if queue is None else {**stated, kai.QUEUE: queue}
 
 
 def job_of(pod: Pod) -> OwnerReference | None:

@@ -9,7 +9,7 @@ Which domains are tried, and in which order, is decided by what they hold (`doma
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import islice
 from typing import Final
 
@@ -30,6 +30,7 @@ from drayman.placement.joint.places import Counted, Extent, Ground, Nearest, Pla
 from drayman.placement.joint.seating import Seat, Seats
 from drayman.placement.joint.stated_needs import Scarce, scarce
 from drayman.placement.nodes import NodeState
+from drayman.placement.queueing.limits import Withheld
 from drayman.placement.surroundings import Surroundings
 
 MOST_CHOICES: Final = 32
@@ -68,6 +69,8 @@ class NoRoom(Struct, frozen=True, eq=False):
     """Whether the gang has started, and these would come in addition."""
     scarce: Scarce | None = None
     """Set if no place was looked for, because the cluster has not enough of what the gang is said to need."""
+    withheld: Withheld | None = None
+    """Set if it is the queue of the gang that keeps out as many as have to start."""
 
 
 class Starting(Struct, frozen=True, eq=False):
@@ -172,6 +175,7 @@ class GangDecider:
     def _starting(self, gang: Gang, ready: Sequence[Ready], has: Counter[str]) -> NoRoom | Starting:
         needed = len(ready)
         gave_up = False
+        withheld: Withheld | None = None
         tried = 0
         fewest = Chosen(tuple(ready), {})
         too_little = scarce(self._state, gang)
@@ -182,6 +186,12 @@ class GangDecider:
             tried += 1
             fewest = chosen
             needed = min(needed, chosen.needed)
+            withheld = self._withheld(chosen.members)
+            if withheld is not None and chosen.needed < len(chosen.members):
+                chosen = _fewest(chosen)
+                withheld = self._withheld(chosen.members)
+            if withheld is not None:
+                continue
             place = Places(self._ground, gang, chosen)
             seats = place.search()
             gave_up |= place.gave_up
@@ -193,18 +203,29 @@ class GangDecider:
             s.least is None for s in gang.subgroups
         )
         return NoRoom(
-            gang, demands, needed, gave_up, fewest, has_alternatives=tried > 2 or are_first
+            gang,
+            demands,
+            needed,
+            gave_up,
+            fewest,
+            has_alternatives=tried > 2 or are_first,
+            withheld=withheld,
         )
 
     def _joining(self, gang: Gang, ready: Sequence[Ready]) -> NoRoom | Starting:
         """Members beyond the quorum, each on its own."""
         seats: list[Seat] = []
         gave_up = False
+        withheld: Withheld | None = None
         refused: set[tuple[str, Hashable]] = set()
         with self._state.trial():
             for each in ready:
                 kind = (each.part, each.demand.key)
                 if kind in refused:
+                    continue
+                kept = self._withheld((each,))
+                if kept is not None:
+                    withheld = withheld or kept
                     continue
                 place = Places(self._ground, gang, Chosen((each,), {}))
                 found = place.search()
@@ -218,4 +239,26 @@ class GangDecider:
         if seats:
             return Starting(gang, tuple(seats), as_one=False)
         demands = tuple(each.demand for each in ready)
-        return NoRoom(gang, demands, 1, gave_up, Chosen(tuple(ready[:1]), {}), is_joining=True)
+        return NoRoom(
+            gang,
+            demands,
+            1,
+            gave_up,
+            Chosen(tuple(ready[:1]), {}),
+            is_joining=True,
+            withheld=None if refused else withheld,
+        )
+
+    def _withheld(self, members: Iterable[Ready]) -> Withheld | None:
+        return self._state.queues.withheld(each.demand.needs.uid for each in members)
+
+
+def _fewest(chosen: Chosen) -> Chosen:
+    """No more members than have to start."""
+    left = {part: chosen.least_of(part) for part in {each.part for each in chosen.members}}
+    members = []
+    for each in chosen.members:
+        if left[each.part]:
+            left[each.part] -= 1
+            members.append(each)
+    return Chosen(tuple(members), {})

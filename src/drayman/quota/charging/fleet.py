@@ -76,6 +76,11 @@ class Fleet:
         """The devices without taints that keep requests away, or with such as are tolerated."""
         return self.hardware.taints(self._inventory.taint_rules).tolerated(tolerations)
 
+    def is_elsewhere(self, device: DeviceId) -> bool:
+        """Whether a device of the cluster is not one of those that count."""
+        position = self.hardware.position.get(device)
+        return position is not None and not self.scope >> position & 1
+
     def record(self, device: DeviceId) -> DeviceRecord | None:
         """A device of the cluster."""
         position = self.hardware.position.get(device)

@@ -8,15 +8,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from drayman.quota.amounts import Amounts, saturated
-from drayman.quota.charging.sharing import Share
+from drayman.quota.amounts import saturated
+from drayman.quota.claims.prices import ClaimPrice, ObjectKey
 from drayman.quota.demands import Charged, Unpriced
 
 ANY_DRIVER: Final = "*"
 """In what a price depends on: devices of any driver, since selectors may match those of one that is not there yet."""
-
-ObjectKey = tuple[str, str]
-"""Namespace and name."""
 
 
 class Code(StrEnum):
@@ -86,22 +83,10 @@ class Item(Struct, frozen=True):
     """Whether it is charged once, and not for each pod."""
 
 
-class ClaimPrice(Struct, frozen=True):
-    """What a claim costs all of its users together."""
-
-    claim: ObjectKey
-    amounts: Amounts
-    share: Share | None = None
-
-
 class Charges(Charged, frozen=True):
     """What one pod of a set costs, and what the whole set costs once."""
 
-    claims: tuple[ClaimPrice, ...] = ()
-    """The claims that its pods share, with what each costs all of its users."""
     items: tuple[Item, ...] = ()
-    admin_devices: int = 0
-    """Devices that a pod looks at with admin access: they cost nothing."""
     measured: frozenset[str] = frozenset()
     """Resources that are measured rather than counted: people read them in binary units."""
     depends_on: Dependencies = NOTHING
@@ -116,24 +101,23 @@ class Charges(Charged, frozen=True):
         admin_devices: int,
         measured: frozenset[str],
         depends_on: Dependencies,
+        varies: bool = False,
     ) -> Charges:
         """The sums of a bill, which never exceed what an int64 holds."""
         listed = tuple(items)
         per_pod: dict[str, int] = {}
-        once: dict[str, int] = {}
         for item in listed:
-            if item.resource:
-                total = once if item.is_shared else per_pod
-                total[item.resource] = saturated(total.get(item.resource, 0) + item.amount)
+            if item.resource and not item.is_shared:
+                per_pod[item.resource] = saturated(per_pod.get(item.resource, 0) + item.amount)
         return cls(
             charges=per_pod,
             replaced=replaced,
-            once=once,
             claims=claims,
             items=listed,
             admin_devices=admin_devices,
             measured=measured,
             depends_on=depends_on,
+            varies=varies,
         )
 
 

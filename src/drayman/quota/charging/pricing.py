@@ -26,7 +26,6 @@ from drayman.api.kueue import PodTemplate
 from drayman.inventory.allowance import LONG, UnfinishedError
 from drayman.placement.state import ClusterState
 from drayman.quota.charging.asked import Bill, Origin, Terms
-from drayman.quota.charging.claim_users import ClaimUsers
 from drayman.quota.charging.extended import asked_names, device_claims
 from drayman.quota.charging.fleet import Fleet
 from drayman.quota.charging.mappings import DeviceClassMappings
@@ -60,15 +59,12 @@ class DevicePricing:
         *,
         rules: Rules | None = None,
         gates: Gates | None = None,
-        users: ClaimUsers | None = None,
         most_work: float = MOST_WORK,
     ) -> None:
-        """`users` are the workloads that hold quota for claims already: others that use the same claims do not pay for them again."""
         self.state = state
         self.mappings = mappings
         self.rules = rules or Rules()
         self.gates = gates or Gates()
-        self.users = users
         self._most_work = most_work
 
     def price(
@@ -91,17 +87,17 @@ class DevicePricing:
     ) -> Mapping[str, Charges] | Refused:
         """What pod sets cost, by name.
 
-        With the node labels of a `flavor`, prices are those of devices on its nodes. `workload` is the key of the workload in `users`.
+        With the node labels of a `flavor`, prices are those of devices on its nodes. `workload` is not needed here.
         """
         allowance = self.state.inventory.allowance
         if allowance.left != inf:  # the caller limits the work, and handles what is unfinished
-            return self._price_all(namespace, pod_sets, workload, flavor, Bill())
+            return self._price_all(namespace, pod_sets, flavor, Bill())
         left, bill = self._most_work, Bill()
         while left > 0:
             with allowance.limited(left):
                 bill = Bill()
                 try:
-                    return self._price_all(namespace, pod_sets, workload, flavor, bill)
+                    return self._price_all(namespace, pod_sets, flavor, bill)
                 except UnfinishedError as error:
                     left, rest = allowance.left - LONG, error.rest
             if rest is None:
@@ -116,14 +112,13 @@ class DevicePricing:
         self,
         namespace: str,
         pod_sets: Sequence[PodSetRequest],
-        workload: str,
         flavor: Mapping[str, str] | None,
         bill: Bill,
     ) -> Mapping[str, Charges] | Refused:
         fleet = Fleet(self.state, flavor)
         classes = self.state.inventory.classes
         claims = ClaimPricing(Terms(fleet, classes, self.mappings, self.rules, bill))
-        shared = SharedClaims(self.state, self.mappings, claims, bill, self.users, workload)
+        shared = SharedClaims(self.state, self.mappings, claims, bill, fleet)
         priced: dict[str, Charges] = {}
         try:
             for pod_set in pod_sets:
@@ -140,6 +135,7 @@ class DevicePricing:
                     admin_devices=bill.admin_devices,
                     measured=frozenset(bill.measured),
                     depends_on=bill.depends_on,
+                    varies=self.rules.flavors and bool(bill.depends_on.drivers),
                 )
         except RefusedError as error:
             return replace(error.refusal, depends_on=bill.looked_at)

@@ -12,6 +12,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from drayman.api.struct import Json
+
 
 class Gates(Struct, frozen=True):
     """Kueue's feature gates about devices. Everything is on unless it is switched off."""
@@ -24,15 +26,21 @@ class Gates(Struct, frozen=True):
     """With `devices` off: whether workloads with claims are refused, or admitted at no charge for them."""
 
     @classmethod
-    def of_kueue(cls, given: Mapping[str, bool]) -> Gates:
+    def of_kueue(cls, given: Mapping[str, bool], *, capacity: bool = False) -> Gates:
         """Kueue's defaults with these changes, by the names of its gates. Capacity is off in it unless switched on."""
         return cls(
             devices=given.get("KueueDRAIntegration", True),
             extended=given.get("KueueDRAIntegrationExtendedResource", True),
             counters=given.get("KueueDRAIntegrationPartitionableDevices", True),
-            capacity=given.get("KueueDRAIntegrationConsumableCapacity", False),
+            capacity=given.get("KueueDRAIntegrationConsumableCapacity", capacity),
             refuses_when_off=given.get("KueueDRARejectWorkloadsWhenDRADisabled", True),
         )
+
+    @classmethod
+    def of_configuration(cls, configuration: Json) -> Gates:
+        """As a Configuration sets them. Unlike in Kueue, what it does not mention is on."""
+        given = (configuration or {}).get("featureGates")
+        return cls.of_kueue(given if isinstance(given, dict) else {}, capacity=True)
 
 
 class Rules(Struct, frozen=True):
@@ -58,6 +66,8 @@ class Rules(Struct, frozen=True):
     """There must be devices for all claims of all pods together. Kueue looks at one claim at a time, and only at its selectors."""
     constraints: bool = True
     """There must be a node that could meet the constraints of a pod's claims. Kueue does not look at them."""
+    flavors: bool = True
+    """In a flavor with node labels, devices cost what those on its nodes cost. Kueue has one price for the whole cluster."""
     whole_requests: bool = True
     """A device serves a request for capacity only if it has every capacity asked for; Kueue looks at the one it charges."""
 
@@ -73,6 +83,7 @@ KUEUE: Final = Rules(
     taints=False,
     all_pods=False,
     constraints=False,
+    flavors=False,
     whole_requests=False,
 )
 """As Kueue decides."""

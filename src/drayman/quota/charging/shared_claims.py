@@ -1,23 +1,23 @@
 """What claims cost that pods name, rather than get for themselves: once, however many pods of the workload share them.
 
-Within a workload the first pod set that names a claim is charged for it. Among workloads the book of its users says who pays. A claim
-that has its devices costs what these cost; otherwise it costs what its requests may come to.
+Within a workload the first pod set that names a claim is charged for it; among workloads the engine knows who pays (`quota/claims`). A
+claim that has its devices costs what these cost; otherwise it costs what its requests may come to.
 """
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
 from drayman.api.resource import ResourceClaim
+from drayman.inventory.identity import DeviceId
 from drayman.placement.state import ClusterState
 from drayman.quota.amounts import Amounts, plus
 from drayman.quota.charging.allocated import allocated_amounts
 from drayman.quota.charging.asked import Bill, Origin
-from drayman.quota.charging.claim_users import ClaimUsers
+from drayman.quota.charging.fleet import Fleet
 from drayman.quota.charging.mappings import DeviceClassMappings
-from drayman.quota.charging.outcome import ClaimPrice, Code, Dependencies, Item, ObjectKey, refuse
+from drayman.quota.charging.outcome import Code, Dependencies, Item, refuse
 from drayman.quota.charging.requests import ClaimPricing
 from drayman.quota.charging.sharing import share_of
+from drayman.quota.claims.prices import ClaimPrice, ObjectKey
 
 
 class SharedClaims:
@@ -29,18 +29,16 @@ class SharedClaims:
         mappings: DeviceClassMappings,
         pricing: ClaimPricing,
         bill: Bill,
-        users: ClaimUsers | None,
-        workload: str,
+        fleet: Fleet,
     ) -> None:
         self._state = state
         self._mappings = mappings
         self._pricing = pricing
         self._bill = bill
-        self._users = users
-        self._workload = workload
+        self._fleet = fleet
         self._seen: set[ObjectKey] = set()
         self.prices: list[ClaimPrice] = []
-        """What each costs all of its users, until somebody clears the list: for `ClaimUsers.enter`."""
+        """What each costs all of its users, until somebody clears the list."""
 
     def add(self, key: ObjectKey, path: str) -> None:
         """Put a claim on the bill, unless it is there already. Raises RefusedError."""
@@ -52,15 +50,15 @@ class SharedClaims:
         if claim is None:
             text = f"there is no ResourceClaim {key[1]} in namespace {key[0]}"
             raise refuse(Code.CLAIM_MISSING, f"{path}.resourceClaimName", text, retryable=True)
+        self._check_devices(claim, path)
         items = self._items(claim)
         total: Amounts = {}
         for item in items:
             if item.resource:
                 total = plus(total, {item.resource: item.amount})
         share = share_of(claim.spec, self._state.inventory.classes)
-        price = ClaimPrice(key, total, share)
-        self.prices.append(price)
-        self._bill.items += self._own_part(price, items)
+        self.prices.append(ClaimPrice(key, total, share))
+        self._bill.items += items
 
     def _items(self, claim: ResourceClaim) -> list[Item]:
         """What the claim costs all of its users."""
@@ -90,6 +88,19 @@ class SharedClaims:
         found, bill.items = bill.items, before
         return found
 
+    def _check_devices(self, claim: ResourceClaim, path: str) -> None:
+        """Raise RefusedError if the claim has devices that no node of the flavor can use."""
+        elsewhere = [
+            result
+            for result in claim.status.results
+            if self._fleet.is_elsewhere(DeviceId.of(result))
+        ]
+        if elsewhere:
+            drivers = frozenset(result.driver for result in elsewhere)
+            self._bill.depends_on |= Dependencies(drivers=drivers)
+            text = f"the claim has {DeviceId.of(elsewhere[0])}, which no node here can use"
+            raise refuse(Code.DEVICE_SHORTAGE, f"{path}.resourceClaimName", text, retryable=True)
+
     def _is_mapped(self, claim: ResourceClaim) -> bool:
         """Whether all devices of the claim are charged under some name. If not, its requests say which are not."""
         return all(
@@ -97,16 +108,3 @@ class SharedClaims:
             for request in claim.spec.devices.requests
             for _, spec in request.alternatives()
         )
-
-    def _own_part(self, price: ClaimPrice, items: list[Item]) -> list[Item]:
-        """What of it this workload pays, now that others may pay as well."""
-        others = () if self._users is None else self._users.users(price.claim)
-        if self._users is None or others in ((), (self._workload,)):
-            return items
-        paid = dict(self._users.asked_of(self._workload, price))
-        found = []
-        for item in items:
-            amount = paid.pop(item.resource, 0) if item.resource else 0
-            why = f"{item.why}; {others[0]} pays the rest"
-            found.append(replace(item, amount=amount, why=why))
-        return found

@@ -2,7 +2,7 @@
 
 Such a configuration does not make a device smaller. The claim holds the whole of it, and all who use the claim have a share: with MPS the
 percentage that is configured, otherwise equal ones. So a claim of one pod costs the device, and a claim that several workloads use costs
-each of them its share (`claim_users`). Where a driver divides devices itself, by counters or capacities, that is what is charged.
+each of them its share (`quota/claims`). Where a driver divides devices itself, by counters or capacities, that is what is charged.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Final
-
-from msgspec import Struct
 
 from drayman.api.resource import (
     DeviceClaim,
@@ -21,20 +19,13 @@ from drayman.api.resource import (
     ResourceClaimSpec,
 )
 from drayman.api.struct import Json
+from drayman.quota.claims.prices import Share
 
 _DRIVER: Final = "gpu.nvidia.com"
 _GROUP: Final = "resource.nvidia.com/"
 _KINDS: Final = ("GpuConfig", "MigDeviceConfig")
 _TIME_SLICING: Final = "TimeSlicing"
 _MPS: Final = "MPS"
-
-
-class Share(Struct, frozen=True):
-    """How the users of a device share it."""
-
-    strategy: str
-    part: Fraction | None = None
-    """What each of them gets; None: equal parts."""
 
 
 def share_of(spec: ResourceClaimSpec, classes: Mapping[str, DeviceClass]) -> Share | None:

@@ -21,7 +21,8 @@ from drayman.api.resource import (
 )
 from drayman.placement.extended import IMPLICIT_PREFIX
 from drayman.quota.charging.mappings import DeviceClassMappings
-from drayman.quota.charging.outcome import ANY_DRIVER, Dependencies, ObjectKey
+from drayman.quota.charging.outcome import ANY_DRIVER, Dependencies
+from drayman.quota.claims.prices import ObjectKey
 
 _DRIVER: Final = "driver"
 

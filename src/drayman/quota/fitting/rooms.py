@@ -23,12 +23,13 @@ from drayman.allocator import Policy
 from drayman.api.core import Pod
 from drayman.api.custom_groups import spec_of
 from drayman.api.errors import DecodeError
+from drayman.api.integers import parse_integer
 from drayman.api.kueue import ResourceFlavorSpec, pod_template_of, status_of
 from drayman.api.kueue_workload import Admission, Workload, WorkloadSpec, WorkloadStatus
 from drayman.api.pods import is_finished
-from drayman.placement.gangs.dialects.kueue import NAME, POD_SET, ROLE
 from drayman.placement.state import ClusterState
 from drayman.placement.trial import Trial
+from drayman.quota.fitting.belonging import may_belong, owners_of, pod_set_of
 from drayman.quota.fitting.book import RoomBook
 from drayman.quota.fitting.expecting import PodSetPods, WorkloadPods
 from drayman.quota.fitting.fitter import Fitter, Unfit
@@ -37,13 +38,11 @@ from drayman.quota.fitting.reservation import ReservedPlace, RoomReservation, re
 from drayman.quota.topology.assignments import placement_of
 from drayman.workloads.queued.life import holds_quota, is_evicted
 from drayman.workloads.queued.life import is_finished as has_finished
-from drayman.workloads.queued.names import MANAGED, WORKLOAD
+from drayman.workloads.queued.names import PODS_THERE, WORKLOAD
 from drayman.workloads.queued.starting import StartError, additions_for, as_started
 
 ROOM: Final = "drayman.dev/room"
 """Annotation of Workloads: where their pods go, as `RoomRecord`."""
-_QUEUED: Final = frozenset({POD_SET, NAME, MANAGED})
-"""Labels of which pods of workloads have one."""
 _MAKERS: Final = frozenset(
     {"Pod", "Job", "StatefulSet", "ReplicaSet", "RayCluster"}
     | {"PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"}
@@ -58,6 +57,7 @@ def workload_pods(
     spec = spec_of(WorkloadSpec, workload)
     status = status_of(WorkloadStatus, workload)
     done = {each.name: each.count for each in status.reclaimable_pods}
+    there = parse_integer(workload.metadata.annotations.get(PODS_THERE, "")) or 0
     added = additions_for(
         workload.metadata.name, spec.pod_sets, admission, flavors, status.admission_checks
     )
@@ -69,7 +69,7 @@ def workload_pods(
         sets.append(
             PodSetPods(
                 pod_set.name,
-                max(0, pod_set.count - done.get(pod_set.name, 0)),
+                max(0, pod_set.count - max(there, done.get(pod_set.name, 0))),
                 pod_template_of(pod_set.template),
                 None if topology is None else placement_of(topology),
             )
@@ -251,19 +251,19 @@ class Rooms:
         Once the pod has a node it counts there, and its place does not count any more. Whoever keeps the place for the pod in another way
         before that says so (`RoomBook.fulfil`).
         """
-        if pod.metadata.labels.keys().isdisjoint(_QUEUED):
+        if not may_belong(pod):
             return None
         if is_finished(pod):
             self.lose(pod)
             return None
-        for owner in _owners_of(pod):
+        for owner in owners_of(pod):
             self._pods.setdefault(owner, {})[pod.metadata.uid] = pod
         key = self._workload_of(pod)
         reservation = None if key is None else self.book.get(key)
         # Where a pod may go that is held by a gate is not settled: pods of a topology get their domain when it is removed.
         if key is None or reservation is None or pod.spec.scheduling_gates:
             return None
-        pod_set = _pod_set_of(pod, [each.name for each in reservation.workload.pod_sets])
+        pod_set = pod_set_of(pod, [each.name for each in reservation.workload.pod_sets])
         place = self.book.hand_over(key, pod_set, pod)
         if pod.spec.node_name:
             self.book.fulfil(pod.metadata.uid)
@@ -271,7 +271,7 @@ class Rooms:
 
     def lose(self, pod: Pod) -> None:
         """A pod is gone or has ended. Its place is kept for the next one until the workload says that none comes (`reclaimablePods`)."""
-        for owner in _owners_of(pod):
+        for owner in owners_of(pod):
             known = self._pods.get(owner, {})
             known.pop(pod.metadata.uid, None)
             if not known:
@@ -288,7 +288,7 @@ class Rooms:
             self._by_owner.update(dict.fromkeys(owners, key))
 
     def _workload_of(self, pod: Pod) -> str | None:
-        for owner in _owners_of(pod):
+        for owner in owners_of(pod):
             key = owner if owner in self.book else self._by_owner.get(owner)
             if key is not None:
                 return key
@@ -303,6 +303,8 @@ class Rooms:
 def _are_known(workload: Workload, wanted: WorkloadPods) -> bool:
     """Whether it can be told of pods that they are those of a workload."""
     owners = workload.metadata.owner_references
+    if PODS_THERE in workload.metadata.annotations:
+        return False  # Those that are there already would take what is kept for the others.
     return all(owner.kind in _MAKERS for owner in owners) or all(
         WORKLOAD in each.template.metadata.annotations for each in wanted.pod_sets
     )
@@ -317,16 +319,3 @@ def _holding_status(workload: Workload) -> WorkloadStatus | None:
     if not holds_quota(status) or has_finished(status):
         return None
     return status
-
-
-def _owners_of(pod: Pod) -> list[str]:
-    """What a workload may be the workload of, if the pod is one of its pods: the pod, and what made it, by uid; and keys of workloads."""
-    metadata = pod.metadata
-    found = [metadata.uid, *(owner.uid for owner in metadata.owner_references)]
-    names = (metadata.labels.get(NAME), metadata.annotations.get(WORKLOAD))
-    return [*found, *(f"{metadata.namespace}/{name}" for name in names if name)]
-
-
-def _pod_set_of(pod: Pod, names: list[str]) -> str:
-    stated = pod.metadata.labels.get(POD_SET) or pod.metadata.annotations.get(ROLE, "")
-    return names[0] if len(names) == 1 else stated

@@ -10,19 +10,29 @@ the next one when it is tried again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
 from drayman.api.errors import SelectorError
 from drayman.api.kueue import ResourceFlavorSpec, ResourceGroup
 from drayman.placement.fit.requests import PODS
-from drayman.quota.amounts import FlavorResource, plus, times
+from drayman.quota.amounts import FlavorResource
+from drayman.quota.claims.users import ClaimUsers
 from drayman.quota.cluster_queues import NEVER, ClusterQueueState
 from drayman.quota.demands import PodSetDemand, Unpriced
 from drayman.quota.entries import Entry, Refusal
+from drayman.quota.flavors.asking import (
+    Asked,
+    PaidClaims,
+    Unit,
+    asked_in_flavor,
+    combined,
+    units_of,
+)
 from drayman.quota.flavors.assignment import Assignment, Choice, Mode, PodSetChoice
 from drayman.quota.flavors.matching import mismatch
+from drayman.quota.flavors.prices import FlavorPrices
 from drayman.quota.flavors.ranks import UNSERVED, Rank, Serving, goes_on, is_better
 from drayman.quota.reasons import (
     EXCEEDS_MAX_QUOTA,
@@ -32,6 +42,9 @@ from drayman.quota.reasons import (
     WAITING_FOR_QUOTA,
 )
 from drayman.quota.tree.ledger import Usage
+
+Pinned: TypeAlias = Mapping[tuple[str, str], str]
+"""By pod set and resource, the only flavor that is considered."""
 
 
 class Oracle(Protocol):
@@ -58,21 +71,8 @@ class Rules(Struct, frozen=True):
     topologies: Topologies
     ignores_undeclared: bool
     shares_fairly: bool
-
-
-class _Unit(Struct, frozen=True):
-    """Pod sets that get the same flavors."""
-
-    demands: tuple[PodSetDemand, ...]
-    requests: tuple[dict[str, int], ...]
-    """Of each pod set."""
-
-    @property
-    def total(self) -> dict[str, int]:
-        total: dict[str, int] = {}
-        for each in self.requests:
-            total = plus(total, each)
-        return total
+    claims: ClaimUsers
+    prices: FlavorPrices
 
 
 class _Found(Struct, frozen=True):
@@ -87,8 +87,16 @@ class _Found(Struct, frozen=True):
 class Assigner:
     """The search for one workload."""
 
-    def __init__(self, rules: Rules, queue: ClusterQueueState, entry: Entry) -> None:
+    def __init__(
+        self,
+        rules: Rules,
+        queue: ClusterQueueState,
+        entry: Entry,
+        pinned: Pinned | None = None,
+    ) -> None:
+        """`pinned`: whatever flavors were tried before, only these."""
         self._rules = rules
+        self._pinned = pinned
         self._queue = queue
         self._place = queue.place
         self._entry = entry
@@ -105,15 +113,16 @@ class Assigner:
         sizes = [each.count for each in demands] if counts is None else list(counts)
         served: dict[str, PodSetChoice] = {}
         mode = Mode.FIT
-        for unit in self._units(demands, sizes):
+        for unit in units_of(demands, sizes, self._rules.claims, counts_pods=self._counts_pods):
             found = self._serve(unit)
             if found is None:
                 mode = Mode.NO_FIT
                 break
-            for demand, requests in zip(unit.demands, unit.requests, strict=True):
+            for number, demand in enumerate(unit.demands):
+                requests, claims = self._requests(unit, number, found)
                 kept = {name: choice for name, choice in found.items() if name in requests}
-                count = sizes[demands.index(demand)]
-                served[demand.name] = PodSetChoice(demand, count, requests, kept)
+                count = unit.sizes[number]
+                served[demand.name] = PodSetChoice(demand, count, requests, kept, claims)
             mode = min(mode, *(each.mode for each in found.values())) if found else mode
         return Assignment(
             tuple(served[each.name] for each in demands if each.name in served),
@@ -123,26 +132,13 @@ class Assigner:
             None if mode is Mode.FIT else self._refusal(),
         )
 
-    def _units(self, demands: Sequence[PodSetDemand], sizes: Sequence[int]) -> list[_Unit]:
-        counts_pods = PODS in self._queue.groups
-        groups: dict[str, list[int]] = {}
-        for index, demand in enumerate(demands):
-            together = demand.topology.pod_set_group_name if demand.topology else None
-            groups.setdefault(together or f"\0{index}", []).append(index)
-        units = []
-        for members in groups.values():
-            requests = []
-            for index in members:
-                asked = plus(times(demands[index].per_pod, sizes[index]), demands[index].once)
-                if counts_pods:
-                    asked[PODS] = sizes[index]
-                requests.append(asked)
-            units.append(_Unit(tuple(demands[index] for index in members), tuple(requests)))
-        return units
+    @property
+    def _counts_pods(self) -> bool:
+        return PODS in self._queue.groups
 
-    def _serve(self, unit: _Unit) -> dict[str, Choice] | None:
+    def _serve(self, unit: Unit) -> dict[str, Choice] | None:
         """Flavors for all resources of a unit, or None if there is one that it cannot get."""
-        wanted = unit.total
+        wanted = unit.asked.total
         chosen: dict[str, Choice] = {}
         positions: dict[tuple[str, str], int] = {}
         for resource in sorted(wanted):
@@ -150,12 +146,13 @@ class Assigner:
                 continue
             group = self._queue.groups.get(resource)
             if group is None:
-                if wanted[resource] == 0 or self._rules.ignores_undeclared:
+                free = wanted[resource] == 0 and resource not in unit.claimed
+                if free or self._rules.ignores_undeclared:
                     continue
                 text = f"resource {resource} unavailable in ClusterQueue"
                 self._refusals.append(Refusal(NO_MATCHING_FLAVOR, text))
                 return None
-            asked = {name: wanted[name] for name in group.covered_resources if name in wanted}
+            asked = [name for name in group.covered_resources if name in wanted]
             found = self._search(unit, group, resource, asked)
             if found.refusal is not None:
                 self._refusals.append(found.refusal)
@@ -168,26 +165,55 @@ class Assigner:
         self._positions.update(positions)
         for resource, choice in chosen.items():
             what = FlavorResource(choice.flavor, resource)
-            self._usage[what] = self._usage.get(what, 0) + wanted[resource]
+            amount = wanted[resource]
+            if unit.varies:
+                amount = self._known_in(unit, choice.flavor).total.get(resource, 0)
+            self._usage[what] = self._usage.get(what, 0) + amount
         return chosen
 
+    def _requests(
+        self, unit: Unit, number: int, chosen: Mapping[str, Choice]
+    ) -> tuple[dict[str, int], PaidClaims]:
+        """What one set of a unit asks for in the flavors that were chosen."""
+        if not unit.varies:
+            return unit.asked.requests[number], unit.asked.claims[number]
+        found = {name: self._known_in(unit, choice.flavor) for name, choice in chosen.items()}
+        return combined(found, number)
+
+    def _in_flavor(self, unit: Unit, flavor: str) -> Asked | Refusal:
+        """What a unit asks for in a flavor, or why that has no devices for it."""
+        if not unit.varies:
+            return unit.asked
+        labels = self._rules.flavors[flavor].node_labels
+        prices = self._rules.prices.of(self._entry, unit.demands, labels)
+        if isinstance(prices, Unpriced):
+            return Refusal(NO_MATCHING_FLAVOR, f"flavor {flavor}: {prices.message}")
+        return asked_in_flavor(unit, prices, self._rules.claims, counts_pods=self._counts_pods)
+
+    def _known_in(self, unit: Unit, flavor: str) -> Asked:
+        """What a unit asks for in a flavor that was chosen for it."""
+        asked = self._in_flavor(unit, flavor)
+        if isinstance(asked, Refusal):
+            raise LookupError(f"{self._entry} was given {asked.message}")
+        return asked
+
     def _search(
-        self, unit: _Unit, group: ResourceGroup, resource: str, asked: Mapping[str, int]
+        self, unit: Unit, group: ResourceGroup, resource: str, asked: Sequence[str]
     ) -> _Found:
         """Go through the flavors of a group, from where the last search stopped."""
         fungibility = self._queue.spec.flavor_fungibility
         best, choices = UNSERVED, dict[str, Choice]()
         refusals: list[Refusal] = []
         tried = -1
-        start = self._entry.positions.get((unit.demands[0].name, resource), -1) + 1
-        for index in range(start, len(group.flavors)):
+        for index in range(self._start(unit, resource), len(group.flavors)):
             tried = index
             flavor = group.flavors[index].name
+            if not self._is_considered(unit, resource, flavor):
+                continue
             serving, offered, refusal = self._offer(unit, flavor, asked)
             if refusal is not None:
                 refusals.append(refusal)
-            borrows = any(each.borrowing > 0 for each in offered.values())
-            if not goes_on(serving, borrows=borrows, fungibility=fungibility):
+            if not goes_on(serving, fungibility):
                 best, choices = serving, offered
                 break
             if is_better(serving, best, fungibility):
@@ -196,20 +222,33 @@ class Assigner:
         fits = all(each.rank is Rank.FIT for each in choices.values()) and bool(choices)
         return _Found(choices, stopped, None if fits else _least_severe(refusals))
 
+    def _start(self, unit: Unit, resource: str) -> int:
+        if self._pinned is not None:
+            return 0
+        return self._entry.positions.get((unit.demands[0].name, resource), -1) + 1
+
+    def _is_considered(self, unit: Unit, resource: str, flavor: str) -> bool:
+        pinned = self._pinned
+        return pinned is None or any(pinned.get((d.name, resource)) == flavor for d in unit.demands)
+
     def _offer(
-        self, unit: _Unit, flavor: str, asked: Mapping[str, int]
+        self, unit: Unit, flavor: str, asked: Sequence[str]
     ) -> tuple[Serving, dict[str, Choice], Refusal | None]:
         """How one flavor would serve: as badly as it serves the resource that it serves worst."""
         problem = self._mismatch(unit, flavor)
         if problem is not None:
             return UNSERVED, {}, problem
+        here = self._in_flavor(unit, flavor)
+        if isinstance(here, Refusal):
+            return UNSERVED, {}, here
+        wanted = here.total
         fungibility = self._queue.spec.flavor_fungibility
         worst = Serving(Rank.FIT)
         choices: dict[str, Choice] = {}
         refusal: Refusal | None = None
-        for resource, amount in asked.items():
+        for resource in asked:
             what = FlavorResource(flavor, resource)
-            total = amount + self._usage.get(what, 0)
+            total = wanted.get(resource, 0) + self._usage.get(what, 0)
             if worst.rank is Rank.NO_FIT:
                 problem = self._excess(what, total)
             else:
@@ -229,7 +268,7 @@ class Assigner:
         text = f"insufficient quota for {where}, request > maximum capacity"
         return Refusal(EXCEEDS_MAX_QUOTA, text)
 
-    def _mismatch(self, unit: _Unit, flavor: str) -> Refusal | None:
+    def _mismatch(self, unit: Unit, flavor: str) -> Refusal | None:
         spec = self._rules.flavors.get(flavor)
         if spec is None:
             return Refusal(NO_MATCHING_FLAVOR, f"flavor {flavor} not found")

@@ -7,7 +7,8 @@ from enum import IntEnum
 
 from msgspec import Struct
 
-from drayman.quota.amounts import FlavorResource
+from drayman.quota.amounts import Amounts, FlavorResource
+from drayman.quota.claims.prices import ClaimPrice
 from drayman.quota.demands import Placement, PodSetDemand
 from drayman.quota.entries import Positions, Refusal
 from drayman.quota.flavors.ranks import Rank
@@ -46,6 +47,8 @@ class PodSetChoice(Struct, frozen=True):
     requests: Mapping[str, int]
     """For all of these pods."""
     choices: Mapping[str, Choice]
+    claims: tuple[tuple[ClaimPrice, Amounts], ...] = ()
+    """The claims that its pods name, with what is paid for each: that is among the requests."""
     placement: Placement | None = None
 
 
@@ -58,6 +61,15 @@ class Assignment(Struct, frozen=True):
     positions: Positions
     refusal: Refusal | None = None
     """Why it does not fit as things are."""
+
+    @property
+    def flavors(self) -> dict[tuple[str, str], str]:
+        """By pod set and resource."""
+        return {
+            (pods.demand.name, resource): choice.flavor
+            for pods in self.pod_sets
+            for resource, choice in pods.choices.items()
+        }
 
     @property
     def borrowing(self) -> int:

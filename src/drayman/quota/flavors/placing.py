@@ -18,7 +18,7 @@ from drayman.quota.amounts import Amounts
 from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.demands import Domain, NotPlaced, Placement, PodSetDemand, TopologyDemand
 from drayman.quota.entries import Refusal
-from drayman.quota.flavors.assignment import Assignment, Mode, PodSetChoice
+from drayman.quota.flavors.assignment import Assignment, Choice, Mode, PodSetChoice
 from drayman.quota.flavors.ranks import Rank
 from drayman.quota.reasons import TOPOLOGY_PLACEMENT_FAILED, WAITING_FOR_QUOTA
 from drayman.quota.topology.assignments import assignment_of, placement_of
@@ -58,12 +58,13 @@ class Placing:
                 # Only devices are missing. Who has them is not known here, so nobody has to go.
                 refusal = Refusal(TOPOLOGY_PLACEMENT_FAILED, found.message)
                 return replace(assignment, mode=Mode.NO_FIT, refusal=refusal)
-            assignment = _crowded_out(assignment, units, found)
+            refusal = Refusal(WAITING_FOR_QUOTA, found.message)
+            assignment = replace(assignment, mode=Mode.PREEMPT, refusal=refusal)
         empty = self._topologies.place(units, as_if_empty=True)
         if isinstance(empty, NotPlaced):
             refusal = Refusal(TOPOLOGY_PLACEMENT_FAILED, empty.message)
             return replace(assignment, mode=Mode.NO_FIT, refusal=refusal)
-        return assignment
+        return _all_contested(assignment, units)
 
     def finds_places(self, assignment: Assignment) -> bool:
         """Whether there are places for all pods as the ledger is now.
@@ -205,19 +206,17 @@ def _with_places(assignment: Assignment, found: dict[str, Placement]) -> Assignm
     return replace(assignment, pod_sets=pod_sets, usage=usage)
 
 
-def _crowded_out(assignment: Assignment, units: list[PlacedUnit], problem: NotPlaced) -> Assignment:
-    """Quota fits, and others are in the way."""
+def _all_contested(assignment: Assignment, units: list[PlacedUnit]) -> Assignment:
+    """Whoever is in the flavors of pods that need places may be in the way, also where there is quota enough."""
     placed = {demand.pod_set for unit in units for demand in unit.demands}
     pod_sets = tuple(
-        replace(
-            pods,
-            choices={
-                name: replace(choice, rank=Rank.PREEMPT) for name, choice in pods.choices.items()
-            },
-        )
+        replace(pods, choices={name: _contested(each) for name, each in pods.choices.items()})
         if pods.demand.name in placed
         else pods
         for pods in assignment.pod_sets
     )
-    refusal = Refusal(WAITING_FOR_QUOTA, problem.message)
-    return replace(assignment, pod_sets=pod_sets, mode=Mode.PREEMPT, refusal=refusal)
+    return replace(assignment, pod_sets=pod_sets)
+
+
+def _contested(choice: Choice) -> Choice:
+    return replace(choice, rank=Rank.PREEMPT) if choice.rank is Rank.FIT else choice

@@ -51,10 +51,10 @@ def is_better(one: Serving, other: Serving, fungibility: FlavorFungibility) -> b
     return (one.rank, -one.borrowing) > (other.rank, -other.borrowing)
 
 
-def goes_on(serving: Serving, *, borrows: bool, fungibility: FlavorFungibility) -> bool:
+def goes_on(serving: Serving, fungibility: FlavorFungibility) -> bool:
     """Whether the next flavor is tried although this one could serve."""
     if serving.rank in (Rank.NO_FIT, Rank.NO_CANDIDATES):
         return True
     if serving.rank is not Rank.FIT and fungibility.when_can_preempt == TRY_NEXT:
         return True
-    return borrows and fungibility.when_can_borrow == TRY_NEXT
+    return serving.borrowing > 0 and fungibility.when_can_borrow == TRY_NEXT

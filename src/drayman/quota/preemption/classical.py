@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
+from typing import Final
 
 from msgspec import Struct
 
@@ -28,6 +29,15 @@ class Claim(Enum):
     RECLAIM = "reclaim"
     BY_FORCE = "by force"
     AT_HOME = "at home"
+
+
+_REASONS: Final = {
+    Claim.OWN_QUEUE: IN_CLUSTER_QUEUE,
+    Claim.RECLAIM: IN_COHORT_RECLAMATION,
+    Claim.BY_FORCE: WHILE_BORROWING,
+    Claim.AT_HOME: IN_COHORT_RECLAMATION,
+}
+"""What a victim is told. It is the right by which it may be taken that counts, also where the workload then borrows nothing."""
 
 
 class Candidate(Struct, frozen=True):
@@ -86,7 +96,7 @@ def _attempt(contest: Contest, candidates: Candidates, *, borrowing: bool) -> li
             if not _is_open(contest, candidate, borrowing=borrowing):
                 continue
             contest.take(candidate.entry)
-            targets.append(Target(candidate.entry, _reason(candidate, borrowing=borrowing)))
+            targets.append(Target(candidate.entry, _REASONS[candidate.claim]))
             if contest.fits(borrowing=borrowing):
                 return contest.without_needless(targets, borrowing=borrowing)
         if targets and contest.fits(borrowing=borrowing, finally_=True):
@@ -106,14 +116,6 @@ def _is_open(contest: Contest, candidate: Candidate, *, borrowing: bool) -> bool
             return False
         node = node.parent
     return True
-
-
-def _reason(candidate: Candidate, *, borrowing: bool) -> str:
-    if candidate.claim is Claim.OWN_QUEUE:
-        return IN_CLUSTER_QUEUE
-    if candidate.claim is Claim.RECLAIM or not borrowing:
-        return IN_COHORT_RECLAMATION
-    return WHILE_BORROWING
 
 
 def _collect(contest: Contest) -> Candidates:

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from drayman.quota.amounts import FlavorResource
 from drayman.quota.cluster_queues import ANY, LOWER_PRIORITY, NEVER, NEWER_TOO, ClusterQueueState
+from drayman.quota.demands import Unpriced
 from drayman.quota.entries import Entry, Holding
 from drayman.quota.tree.ledger import Ledger, Usage
 from drayman.quota.tree.nodes import Node
@@ -66,6 +67,8 @@ class Contest:
         self._finds_places = finds_places
         self._gone = gone
         self._past_use = past_use
+        demands = () if isinstance(entry.facts.demands, Unpriced) else entry.facts.demands
+        self._claims = {price.claim for demand in demands for price in demand.claims}
         self._has_room = has_room
         self._is_for_room = is_for_room
         self._taken: dict[str, None] = {}
@@ -123,13 +126,13 @@ class Contest:
     def take(self, entry: Entry) -> None:
         """Suppose that a workload is gone."""
         holding = held_by(entry)
-        self.ledger.remove(self._queues[holding.cluster_queue].place, holding.usage)
+        self.ledger.remove(self._queues[holding.cluster_queue].place, holding.freed)
         self._taken[entry.key] = None
 
     def give_back(self, entry: Entry) -> None:
         """Suppose that it is there after all."""
         holding = held_by(entry)
-        self.ledger.add(self._queues[holding.cluster_queue].place, holding.usage)
+        self.ledger.add(self._queues[holding.cluster_queue].place, holding.freed)
         del self._taken[entry.key]
 
     def without_needless(self, targets: list[Target], *, borrowing: bool) -> list[Target]:
@@ -168,6 +171,9 @@ class Contest:
     def may_take(self, candidate: Entry, policy: str) -> bool:
         """Whether a policy of the queue lets it take this workload, which has to have something that is contested."""
         if candidate.key in self._gone or not self._is_in_the_way(candidate):
+            return False
+        if any(use.claim in self._claims for use in held_by(candidate).claims):
+            # Who drives it out would have to pay for the claim then, and has not been asked whether it can.
             return False
         mine, theirs = self.entry.facts, candidate.facts
         if policy == ANY:

@@ -71,11 +71,13 @@ class _Search:
     def first(self, candidates: list[Entry], strategy: str) -> bool:
         """Take candidates by the first strategy. Whether they are enough."""
         order = _Order(self.contest, candidates)
+        # What own victims free does not bring a workload home that would borrow beside them.
+        is_at_home = self.contest.place.is_within_quota(self.contest.contested)
         for place in order:
             if place is self.contest.place:
                 if self._take(order.pop(place), IN_CLUSTER_QUEUE):
                     return True
-            elif self._is_at_home():
+            elif is_at_home:
                 if self._take(order.pop(place), IN_COHORT_RECLAMATION):
                     return True
             elif self._first_of(order, place, strategy):
@@ -123,9 +125,6 @@ class _Search:
         fits = self.contest.fits(borrowing=True, finally_=finally_)
         self.begin()
         return fits
-
-    def _is_at_home(self) -> bool:
-        return self.contest.place.is_within_quota(self.contest.contested)
 
     def _share_without(self, branch: Node, entry: Entry) -> Share:
         with self.contest.trial():
@@ -196,8 +195,8 @@ class _Order:
 
     def _is_dead(self, child: Node, share: Share) -> bool:
         if child.is_queue:
-            return (share.is_zero and child is not self._own) or not self.has(child)
-        return share.is_zero and child not in self._path
+            return (not share.borrows and child is not self._own) or not self.has(child)
+        return not share.borrows and child not in self._path
 
     def _beats(self, one: Node, share: Share, other: Node, other_share: Share) -> bool:
         """Whether a queue is taken from before another: it has the larger share, or with equal ones the better first candidate."""

@@ -117,7 +117,7 @@ class Preemptor:
         with self._ledger.trial():
             for target in targets:
                 holding = held_by(target.entry)
-                self._ledger.remove(self._queues[holding.cluster_queue].place, holding.usage)
+                self._ledger.remove(self._queues[holding.cluster_queue].place, holding.freed)
             borrowing, _ = place.lowest_that_fits(what, amount)
         own = any(held_by(each.entry).cluster_queue == queue.name for each in targets)
         return Serving(Rank.PREEMPT if own else Rank.RECLAIM, borrowing)

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
+from drayman.placement.queueing.limits import exceeds
+from drayman.placement.queueing.queues import QueueTree
 from drayman.quota.shares.groups import (
     Group,
     Strength,
@@ -18,7 +20,6 @@ from drayman.quota.shares.groups import (
     next_starts,
     strength_of,
 )
-from drayman.quota.shares.queues import QueueTree
 
 
 class Floor(Protocol):
@@ -41,6 +42,38 @@ class Floor(Protocol):
 
     def trial(self) -> AbstractContextManager[object]:
         """Undoes on leaving whatever was done within it."""
+
+
+class Books(Protocol):
+    """What runs at one moment, as far as the order of queues and their entitlement depend on it."""
+
+    @property
+    def tree(self) -> QueueTree: ...
+
+    @property
+    def groups(self) -> Mapping[str, Group]: ...
+
+    @property
+    def used(self) -> Mapping[str, int]:
+        """By each queue with those below it."""
+
+    @property
+    def firm(self) -> Mapping[str, int]:
+        """What of it is used by work that is not preemptible."""
+
+    def capacity(self) -> int:
+        """What the cluster has of the resource that queues share."""
+
+    def running(self, group: str) -> Workers:
+        """The members of a group that have a place."""
+
+    def strength(self, group: str) -> Strength: ...
+
+    def starts(self, group: str) -> list[Workers]:
+        """What could start next of a group."""
+
+    def path(self, group: str) -> tuple[str, ...]:
+        """The queue of a group and those above it; none if it has no queue."""
 
 
 class Accounts:
@@ -68,6 +101,9 @@ class Accounts:
             self._count(self._workers[name])
 
     # Questions.
+
+    def capacity(self) -> int:
+        return self.floor.capacity()
 
     def worker(self, name: str) -> Worker:
         return self._workers[name]
@@ -131,9 +167,9 @@ class Accounts:
         more, is_firm = amount(workers), not self.groups[group].is_preemptible
         for name in self.path(group):
             queue = self.tree[name]
-            if queue.limit is not None and self.used[name] + more > queue.limit:
+            if exceeds(self.used[name], more, queue.limit):
                 return False
-            if is_firm and queue.quota is not None and self.firm[name] + more > queue.quota:
+            if is_firm and exceeds(self.firm[name], more, queue.quota):
                 return False
         return True
 

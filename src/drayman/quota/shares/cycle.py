@@ -20,13 +20,13 @@ from typing import Final
 
 from msgspec import Struct
 
+from drayman.placement.queueing.queues import Amount
 from drayman.quota.shares.accounts import Accounts, amount
 from drayman.quota.shares.division import fair_shares
 from drayman.quota.shares.entitlement import Entitlement
 from drayman.quota.shares.groups import Strength, Workers
 from drayman.quota.shares.making_room import Clearing, Judgement, RoomMaker
 from drayman.quota.shares.order import Order
-from drayman.quota.shares.queues import Amount
 
 MOST_MOVED: Final = 16
 """How many pods one consolidation moves at most."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import floor
 
-from drayman.quota.shares.queues import Amount, Queue, QueueTree
+from drayman.placement.queueing.queues import Amount, Queue, QueueTree
 
 
 def fair_shares(tree: QueueTree, total: int, demand: Mapping[str, int]) -> dict[str, Amount]:

@@ -13,12 +13,12 @@ Work that has not run for as long as its queue says is left alone, except for me
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from drayman.quota.shares.accounts import Accounts, amount
+from drayman.placement.queueing.queues import Amount
+from drayman.quota.shares.accounts import Books, amount
 from drayman.quota.shares.groups import Strength, Workers
-from drayman.quota.shares.queues import Amount
 
 
 class Entitlement:
@@ -26,7 +26,7 @@ class Entitlement:
 
     def __init__(
         self,
-        accounts: Accounts,
+        accounts: Books,
         shares: Mapping[str, Amount],
         started: Mapping[str, float],
         now: float,
@@ -104,7 +104,64 @@ class Entitlement:
             for queue in self._accounts.path(name):
                 left[queue] -= amount(party)
             partings[taking, giving] = None
-        return all(self._is_balanced(mine, taking, giving) for taking, giving in partings)
+        used = self._accounts.used
+        return all(self._is_balanced(mine, taking, giving, used) for taking, giving in partings)
+
+    def due_in_turn(
+        self, group: str, workers: Workers, parties: Iterable[Workers]
+    ) -> Iterator[Workers]:
+        """Of parties that would go one after the other for pods of a group, those that may. Any of them may stay all the same."""
+        mine, more = self._accounts.groups[group].queue, amount(workers)
+        used, groups = self._accounts.used, self._accounts.groups
+        left = dict(used)
+
+        def seconds(name: str) -> float:
+            return self._reclaim_min_runtime(mine, groups[name].queue)
+
+        for party in self._unprotected(parties, seconds):
+            name, size = party[0].group, amount(party)
+            taking, giving = self._tree.parting(mine, groups[name].queue)
+            if not self._is_due(taking, giving, used[taking] + more, left[giving]):
+                continue
+            for queue in self._accounts.path(name):
+                left[queue] -= size
+            with_it = {queue: left[queue] + more for queue in self._tree.path(mine)}
+            if self._is_balanced(mine, taking, giving, {**left, **with_it}):
+                yield party
+                continue
+            for queue in self._accounts.path(name):
+                left[queue] += size
+
+    def preempted_in_turn(self, group: str, parties: Iterable[Workers]) -> Iterator[Workers]:
+        """The same within the queue of the group."""
+        seconds = self._tree.preempt_min_runtime(self._accounts.groups[group].queue)
+        return self._unprotected(parties, lambda _: seconds)
+
+    def protected_until(self, group: str, other: str) -> float | None:
+        """Until when the other group is left alone by a group, because it has just begun; None if it is not."""
+        mine, theirs = self._accounts.groups[group].queue, self._accounts.groups[other].queue
+        seconds = (
+            self._tree.preempt_min_runtime(mine)
+            if mine == theirs
+            else self._reclaim_min_runtime(mine, theirs)
+        )
+        return self._started[other] + seconds if self._is_protected(other, seconds) else None
+
+    def _unprotected(
+        self, parties: Iterable[Workers], seconds: Callable[[str], float]
+    ) -> Iterator[Workers]:
+        """Those of some parties that may go as far as times are concerned: what a group can do without, and groups that have had theirs."""
+        left: dict[str, int] = {}
+        kept: set[str] = set()
+        for party in parties:
+            name = party[0].group
+            number = left.get(name, len(self._accounts.running(name))) - len(party)
+            left[name] = number
+            is_rest = number == 0
+            if name in kept or (is_rest and self._is_protected(name, seconds(name))):
+                kept.add(name)
+                continue
+            yield party
 
     def _is_due(self, taking: str, giving: str, wanted: int, left: int) -> bool:
         """Whether a queue that has so much left has to give something to another."""
@@ -113,19 +170,19 @@ class Entitlement:
         own, quota = self._tree[taking].quota, self._tree[giving].quota
         return quota is not None and left > quota and (own is None or wanted <= own)
 
-    def _is_balanced(self, leaf: str, taking: str, giving: str) -> bool:
-        """Whether no queue between a leaf and the parting has become fuller than is fair."""
-        used = self._accounts.used
+    def _is_balanced(self, leaf: str, taking: str, giving: str, used: Mapping[str, int]) -> bool:
+        """Whether no queue between a leaf and the parting has become fuller than is fair, where queues use so much."""
         for name in self._tree.path(leaf):
             if used[name] > self._shares[name]:
-                return name == taking and self._fullness(taking) < self._fullness(giving)
+                fullness = self._fullness(taking, used), self._fullness(giving, used)
+                return name == taking and fullness[0] < fullness[1]
             if name == taking:
                 break
         return True
 
-    def _fullness(self, queue: str) -> tuple[bool, Amount]:
+    def _fullness(self, queue: str, of_queues: Mapping[str, int]) -> tuple[bool, Amount]:
         """How much of its share a queue uses. One that uses something without a share is fuller than any other."""
-        share, used = self._shares[queue], self._accounts.used[queue]
+        share, used = self._shares[queue], of_queues[queue]
         return (True, used) if share <= 0 < used else (False, Fraction(used) / (share or 1))
 
     def _evictable(self, settled: Collection[str]) -> list[str]:

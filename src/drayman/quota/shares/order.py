@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from fractions import Fraction
+from heapq import heapify, heappop, heappush
 from typing import Final, TypeAlias
 
-from drayman.quota.shares.accounts import Accounts, amount
+from drayman.placement.queueing.queues import Amount, Queue
+from drayman.quota.shares.accounts import Books, amount
 from drayman.quota.shares.groups import Strength, Worker, Workers, next_to_go, strength_of
-from drayman.quota.shares.queues import Amount, Queue
 
 Request: TypeAlias = Callable[[str], int]
 """How much a group takes when its turn comes."""
@@ -29,13 +30,21 @@ _BEYOND_ALL: Final = 10**12
 class Order:
     """The order of queues and groups in one cycle, in which shares do not change."""
 
-    def __init__(self, accounts: Accounts, shares: Mapping[str, Amount]) -> None:
+    def __init__(self, accounts: Books, shares: Mapping[str, Amount]) -> None:
         self._accounts = accounts
         self._tree = accounts.tree
-        self._shares = {each.name: self._attainable(each, shares) for each in accounts.tree}
+        self._shares = shares
+        self._known: dict[str, Amount] = {}
 
     def next(self, groups: Collection[str], request: Request, *, is_supposed: bool = False) -> str:
         """The group whose turn it is. `is_supposed`: groups were taken away and come back, and equals that have less come first."""
+        firsts = self._by_leaf(groups, self.rank)
+        return self.next_of(firsts, request, is_supposed=is_supposed)
+
+    def next_of(
+        self, firsts: Mapping[str, str], request: Request, *, is_supposed: bool = False
+    ) -> str:
+        """The same, of the groups that are the first in each leaf."""
 
         def key(queue: Queue, group: str) -> _QueueKey:
             used, more = self._accounts.used[queue.name], request(group)
@@ -46,14 +55,11 @@ class Order:
                 -queue.priority,
                 with_it,
                 without,
-                self._shares[queue.name],
+                self._attainable(queue),
                 Fraction(queue.created),
             )
 
-        firsts = self._by_leaf(groups, self.rank)
-        found = self._descend("", firsts, key)
-        assert found is not None  # every group is in a leaf of the tree
-        return found
+        return self._descend(firsts, key)
 
     def rank(self, group: str) -> tuple[int, Strength, float, str]:
         """The place of a group in its queue."""
@@ -87,17 +93,27 @@ class Order:
                 queue.priority,
                 -self._fullness(queue, now - amount(left[group])),
                 -self._fullness(queue, now),
-                -self._shares[queue.name],
+                -self._attainable(queue),
                 -Fraction(queue.created),
             )
 
-        while any(left.values()):
-            firsts = self._by_leaf([name for name, members in left.items() if members], rank)
-            group = self._descend("", firsts, key)
-            assert group is not None  # every group is in a leaf of the tree
+        lines: dict[str, list[tuple[int, Strength, float, str]]] = {}
+        for name, members in left.items():
+            if members:
+                lines.setdefault(accounts.groups[name].queue, []).append(rank(name))
+        for line in lines.values():
+            heapify(line)
+        while lines:
+            group = self._descend({leaf: line[0][-1] for leaf, line in lines.items()}, key)
             party = next_to_go(accounts.groups[group], left[group])
-            left[group] = [each for each in left[group] if each not in party]
+            _remove(left[group], party)
             _subtract(used, accounts.path(group), amount(party))
+            leaf = accounts.groups[group].queue
+            heappop(lines[leaf])
+            if left[group]:
+                heappush(lines[leaf], rank(group))
+            elif not lines[leaf]:
+                del lines[leaf]
             yield party
 
     def _by_leaf(
@@ -111,38 +127,64 @@ class Order:
                 firsts[queue] = name
         return firsts
 
-    def _descend(
-        self, name: str, firsts: Mapping[str, str], key: Callable[[Queue, str], _QueueKey]
-    ) -> str | None:
-        """The first group below a queue."""
+    def _descend(self, firsts: Mapping[str, str], key: Callable[[Queue, str], _QueueKey]) -> str:
+        """Whose turn it is among the first groups of leaves: at each level the first queue, with the first group below it."""
+        tree = self._tree
+        below: dict[str, dict[str, None]] = {}  # the queues below each that have groups
+        for leaf in firsts:
+            for name in tree.path(leaf):
+                siblings = below.setdefault(tree[name].parent, {})
+                if name in siblings:
+                    break
+                siblings[name] = None
+        return self._first_below("", firsts, below, key)
+
+    def _first_below(
+        self,
+        name: str,
+        firsts: Mapping[str, str],
+        below: Mapping[str, Mapping[str, None]],
+        key: Callable[[Queue, str], _QueueKey],
+    ) -> str:
         if name in firsts:
             return firsts[name]
-        best: tuple[_QueueKey, str, str] | None = None
-        for child in self._tree.children(name):
-            group = self._descend(child.name, firsts, key)
-            if group is None:
-                continue
-            found = (key(child, group), child.name, group)
-            if best is None or found < best:
-                best = found
-        return None if best is None else best[2]
+        found = []
+        for child in below[name]:
+            group = self._first_below(child, firsts, below, key)
+            found.append((key(self._tree[child], group), child, group))
+        return min(found)[2]
 
     def _is_beyond(self, queue: Queue, used: int) -> bool:
         return queue.quota is not None and used > queue.quota
 
     def _fullness(self, queue: Queue, used: int) -> Amount:
-        share = self._shares[queue.name]
+        share = self._attainable(queue)
         if share <= 0:
             return used * _BEYOND_ALL
         return Fraction(used) / share
 
-    def _attainable(self, queue: Queue, shares: Mapping[str, Amount]) -> Amount:
+    def _attainable(self, queue: Queue) -> Amount:
         """What a queue can have without taking it from anybody: its fair share or its quota, whichever is more, up to its limit."""
-        quota = self._accounts.floor.capacity() if queue.quota is None else queue.quota
-        most = max(shares[queue.name], quota)
-        return most if queue.limit is None else min(most, queue.limit)
+        found = self._known.get(queue.name)
+        if found is None:
+            quota = self._accounts.capacity() if queue.quota is None else queue.quota
+            most = max(self._shares[queue.name], quota)
+            found = most if queue.limit is None else min(most, queue.limit)
+            self._known[queue.name] = found
+        return found
 
 
 def _subtract(used: dict[str, int], queues: Collection[str], by: int) -> None:
     for name in queues:
         used[name] -= by
+
+
+def _remove(members: list[Worker], party: Workers) -> None:
+    """Mostly it is the last one, or all of them."""
+    if len(party) == len(members):
+        members.clear()
+    elif party == (members[-1],):
+        members.pop()
+    else:
+        for each in party:
+            members.remove(each)

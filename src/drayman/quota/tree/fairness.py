@@ -22,10 +22,8 @@ class Share(Struct, frozen=True, order=True):
     value: float
     """In thousandths, over the weight unless that is zero."""
     resource: str = ""
-
-    @property
-    def is_zero(self) -> bool:
-        return not self.infinite and self.value == 0
+    borrows: bool = True
+    """Whether anything is borrowed at all. What is borrowed where nothing is lent makes no share."""
 
     @property
     def rounded(self) -> int:
@@ -38,7 +36,7 @@ class Share(Struct, frozen=True, order=True):
         return (mine > theirs) - (mine < theirs)
 
 
-ZERO = Share(False, 0.0)
+ZERO = Share(False, 0.0, borrows=False)
 
 
 def share_of(node: Node, more: FlavorAmounts | None = None) -> Share:
@@ -61,8 +59,6 @@ def share_of(node: Node, more: FlavorAmounts | None = None) -> Share:
         most = lendable.get(resource, 0)
         if most > 0 and (found := amount * 1000.0 / most) > ratio:
             ratio, dominant = found, resource
-    if ratio == 0:
-        return ZERO
-    if node.weight == 0:
+    if node.weight == 0 and ratio > 0:
         return Share(True, ratio, dominant)
-    return Share(False, ratio / node.weight, dominant)
+    return Share(False, ratio / node.weight if ratio else 0.0, dominant)

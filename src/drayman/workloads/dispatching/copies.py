@@ -23,7 +23,7 @@ from drayman.placement.extended import IMPLICIT_PREFIX
 from drayman.workloads.dispatching.names import CONTENT, COPY_OF, ORIGIN, content_of, manager_path
 from drayman.workloads.queued.composing import pod_set_body
 from drayman.workloads.queued.kinds import JOB, QueuedKind
-from drayman.workloads.queued.names import IN_USE, PREBUILT
+from drayman.workloads.queued.names import IN_USE, IS_GROUP, PREBUILT
 from drayman.workloads.queued.places import Object, read
 from drayman.workloads.queued.starting import original_template
 
@@ -45,20 +45,37 @@ _OF_THE_SERVER: Final = frozenset(
 _APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-def workload_copy(namespace: str, name: str, uid: str, spec: WorkloadSpec, origin: str) -> Object:
+def workload_copy(original: ObjectMeta, spec: WorkloadSpec, origin: str) -> Object:
     """The Workload as a worker gets it. It has no owner until the job is there."""
     body: Object = {
         "podSets": [pod_set_body(each) for each in spec.pod_sets],
         "queueName": spec.queue_name,
     }
+    body |= _importance(spec)
+    if spec.maximum_execution_time_seconds is not None:
+        body["maximumExecutionTimeSeconds"] = spec.maximum_execution_time_seconds
+    content = workload_content(spec)
+    metadata = _metadata(original.namespace, original.name, original.uid, content, origin)
+    if IS_GROUP in original.annotations:
+        metadata["annotations"][IS_GROUP] = original.annotations[IS_GROUP]
+    return {"metadata": {**metadata, "finalizers": [IN_USE]}, "spec": body}
+
+
+def _importance(spec: WorkloadSpec) -> Object:
+    body: Object = {}
     if spec.priority is not None:
         body["priority"] = spec.priority
     if spec.priority_class_ref is not None:
         body["priorityClassRef"] = codec.to_dict(spec.priority_class_ref)
-    if spec.maximum_execution_time_seconds is not None:
-        body["maximumExecutionTimeSeconds"] = spec.maximum_execution_time_seconds
-    metadata = _metadata(namespace, name, uid, workload_content(spec), origin)
-    return {"metadata": {**metadata, "finalizers": [IN_USE]}, "spec": body}
+    return body
+
+
+def importance_changes(spec: WorkloadSpec) -> list[Object]:
+    """What gives a copy the priority that its original has now, as a JSON patch."""
+    return [
+        {"op": "add", "path": f"/spec/{name}", "value": value}
+        for name, value in _importance(spec).items()
+    ]
 
 
 def workload_content(spec: WorkloadSpec) -> str:
@@ -89,20 +106,25 @@ def job_copy(
     made: Object = codec.parse_json(codec.encode_json(obj))
     made.pop("status", None)
     _describe_again(kind, made, pod_sets)
-    given = made["metadata"]
-    metadata = {name: value for name, value in given.items() if name not in _OF_THE_SERVER}
-    metadata["labels"] = {**(given.get("labels") or {}), PREBUILT: workload, ORIGIN: origin}
-    annotations = {
-        name: value for name, value in (given.get("annotations") or {}).items() if name != _APPLIED
-    }
-    metadata["annotations"] = {**annotations, COPY_OF: given["uid"]}
-    made["metadata"] = metadata
+    made["metadata"] = metadata_copy(made, workload, origin)
     _put(made, kind.suspend, True)
     *way, last = manager_path(kind)
     (read(made, way) or {}).pop(last, None)
     if kind is JOB:
         made["spec"]["manualSelector"] = True
     return made
+
+
+def metadata_copy(obj: Object, workload: str, origin: str) -> Object:
+    """The metadata of an object as its copy has it, with the name of its Workload."""
+    given = obj["metadata"]
+    metadata = {name: value for name, value in given.items() if name not in _OF_THE_SERVER}
+    metadata["labels"] = {**(given.get("labels") or {}), PREBUILT: workload, ORIGIN: origin}
+    annotations = {
+        name: value for name, value in (given.get("annotations") or {}).items() if name != _APPLIED
+    }
+    metadata["annotations"] = {**annotations, COPY_OF: given["uid"]}
+    return metadata
 
 
 def _describe_again(kind: QueuedKind, obj: Object, pod_sets: Sequence[PodSet]) -> None:

@@ -14,9 +14,16 @@ from enum import Enum, auto
 
 from msgspec.structs import replace
 
-from drayman.api.kueue_workload import FINISHED, AdmissionCheckState, WorkloadSpec, WorkloadStatus
+from drayman.api.kueue_workload import (
+    FINISHED,
+    PODS_READY,
+    AdmissionCheckState,
+    WorkloadSpec,
+    WorkloadStatus,
+)
 from drayman.api.times import timestamp_at
 from drayman.workloads.queued import life
+from drayman.workloads.queued.conditions import setting
 from drayman.workloads.queued.kinds import Ended
 
 
@@ -82,6 +89,17 @@ def to_be_tried_again(
 def nowhere(status: WorkloadStatus) -> WorkloadStatus:
     """Nothing of it is left on a worker."""
     return replace(status, nominated_cluster_names=(), cluster_name=None)
+
+
+def as_seen_there(
+    status: WorkloadStatus, there: WorkloadStatus, now: float, generation: int = 0
+) -> WorkloadStatus:
+    """With what its worker says about its pods: whether they are ready, and which have ended and need no quota any more."""
+    ready = there.condition(PODS_READY)
+    if ready is not None and life.is_admitted(status):
+        said = (ready.status == "True", ready.reason, ready.message)
+        status = setting(status, PODS_READY, *said, now, generation)
+    return life.reclaimed(status, {each.name: each.count for each in there.reclaimable_pods})
 
 
 def as_ended_there(

@@ -150,12 +150,10 @@ def name_for(kind: QueuedKind, obj: Object) -> str:
     return workload_name(kind.group, kind.kind, metadata["name"], metadata["uid"])
 
 
-def workload_for(
-    kind: QueuedKind, obj: Object, importance: Importance, *, copied: Iterable[str] = ()
-) -> Object:
-    """The Workload of an object, to be created. `copied` are labels that it takes over. Raises CompositionError."""
+def owner_reference(kind: QueuedKind, obj: Object) -> Object:
+    """How a Workload names the object that it is for."""
     metadata = obj["metadata"]
-    owner = {
+    return {
         "apiVersion": kind.api_version,
         "kind": kind.kind,
         "name": metadata["name"],
@@ -163,15 +161,29 @@ def workload_for(
         "controller": True,
         "blockOwnerDeletion": True,
     }
+
+
+def workload_for(
+    kind: QueuedKind,
+    obj: Object,
+    importance: Importance,
+    *,
+    copied: Iterable[str] = (),
+    name: str = "",
+    annotations: Mapping[str, str] | None = None,
+) -> Object:
+    """The Workload of an object, to be created. `copied` are labels that it takes over. Raises CompositionError."""
+    metadata = obj["metadata"]
     labels = {name: value for name, value in labels_of(obj).items() if name in set(copied)}
     return workload_body(
         metadata["namespace"],
-        name_for(kind, obj),
-        [owner],
+        name or name_for(kind, obj),
+        [owner_reference(kind, obj)],
         pod_sets_of(kind, obj),
         queue=queue_of(obj),
         importance=importance,
         labels={**labels, JOB_UID: metadata["uid"]},
+        annotations=annotations,
         longest=execution_limit(obj),
     )
 

@@ -28,6 +28,10 @@ LIMIT_EXCEEDED: Final = "RequeuingLimitExceeded"
 TIME_EXCEEDED: Final = "MaximumExecutionTimeExceeded"
 OF_CHECK: Final = "AdmissionCheck"
 
+# Why something is over, besides how it ended.
+OWNER_NOT_FOUND: Final = "OwnerNotFound"
+OUT_OF_SYNC: Final = "OutOfSync"
+
 _LONGEST: Final = 32768
 
 

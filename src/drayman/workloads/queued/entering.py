@@ -5,7 +5,7 @@ As Kueue's webhooks do it. What is below something that waits itself, such as a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -49,6 +49,8 @@ from drayman.workloads.queued.pods import role_hash
 
 _TOPOLOGY: Final = frozenset({REQUIRED, PREFERRED, UNCONSTRAINED, SLICE_LEVEL})
 """Annotations of pods that get their place in a topology from their queue."""
+DEEPEST: Final = 10
+"""How many owners above each other are looked at."""
 _EVERYWHERE: Final = LabelMatcher(())
 _SETS: Final = {("apps", "Deployment"): DEPLOYMENTS, ("apps", "StatefulSet"): STATEFUL_SETS}
 
@@ -64,6 +66,10 @@ class Intake:
     """The labels of namespaces in which anything waits."""
 
 
+Finder = Callable[[QueuedKind, str], Mapping[str, Json] | None]
+"""Finds an object of a kind, by name, in the namespace that something is created in."""
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What has to be known about where an object is created."""
@@ -71,6 +77,7 @@ class Surroundings:
     namespace_labels: Mapping[str, str]
     has_default_queue: bool
     """Whether the namespace has a local queue for what names none."""
+    find: Finder
 
 
 def framework_of(group: str, kind: str) -> str | None:
@@ -85,19 +92,37 @@ def waits(obj: Mapping[str, Json], framework: str, intake: Intake, around: Surro
     """Whether an object has to wait for quota. Its queue has been set by `choose_queue`."""
     if framework not in intake.frameworks or not intake.namespaces.matches(around.namespace_labels):
         return False
-    if is_below_queued(obj, intake):
+    if is_below_queued(obj, intake, around.find):
         return False
     return bool(queue_of(obj)) or intake.without_queue
 
 
-def is_below_queued(obj: Mapping[str, Json], intake: Intake) -> bool:
-    """Whether the owner of an object is of a kind that waits as a whole. Sets do not: their pods do."""
-    for owner in read(obj, ("metadata", "ownerReferences")) or ():
-        if owner.get("controller"):
-            group = str(owner.get("apiVersion") or "").rpartition("/")[0]
-            kind = BY_KIND.get((group, str(owner.get("kind"))))
-            return kind is not None and kind.framework in intake.frameworks
+def is_below_queued(obj: Mapping[str, Json], intake: Intake, find: Finder) -> bool:
+    """Whether the owner of an object waits as a whole, or an owner of that. Sets do not: their pods do."""
+    for _ in range(DEEPEST):
+        owner = controller_of(obj)
+        kind = None if owner is None else kind_of_owner(owner)
+        if owner is None or kind is None or kind.framework not in intake.frameworks:
+            return False
+        above = find(kind, str(owner.get("name")))
+        if above is None or above["metadata"].get("uid") != owner.get("uid"):
+            return True  # It is gone, and what it has left goes after it.
+        if queue_of(above) or intake.without_queue:
+            return True
+        obj = above
     return False
+
+
+def controller_of(obj: Mapping[str, Json]) -> Mapping[str, Json] | None:
+    """The reference to what has made an object."""
+    owners = read(obj, ("metadata", "ownerReferences")) or ()
+    return next((each for each in owners if each.get("controller")), None)
+
+
+def kind_of_owner(owner: Mapping[str, Json]) -> QueuedKind | None:
+    """Of a reference: the kind, if that is queued as a whole."""
+    group = str(owner.get("apiVersion") or "").rpartition("/")[0]
+    return BY_KIND.get((group, str(owner.get("kind"))))
 
 
 def choose_queue(obj: Object, framework: str, intake: Intake, around: Surroundings) -> None:
@@ -132,8 +157,9 @@ def hold_pod(obj: Object) -> None:
     added = [{"name": name} for name in wanted if name not in known]
     if added:
         spec["schedulingGates"] = [*gates, *added]
-    if labels_of(obj).get(NAME):
-        annotations = metadata.get("annotations") or {}
+    annotations = metadata.get("annotations") or {}
+    # One for which a Workload was made already keeps the role that it has there.
+    if labels_of(obj).get(NAME) and not (labels_of(obj).get(PREBUILT) and annotations.get(ROLE)):
         metadata["annotations"] = {**annotations, ROLE: role_hash(spec)}
 
 

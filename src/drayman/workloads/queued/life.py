@@ -47,6 +47,8 @@ from drayman.workloads.queued.kinds import Ended
 
 PENDING, READY, RETRY, REJECTED = "Pending", "Ready", "Retry", "Rejected"
 """The states of a check."""
+DRIFT: Final = "QuotaDrift"
+"""Condition: devices cost more than is reserved for them. It is not charged."""
 BACKOFF_FINISHED: Final = "BackoffFinished"
 REACTIVATED: Final = "Reactivated"
 NO_RESERVATION: Final = "NoReservation"
@@ -118,6 +120,11 @@ def reserved(
     return replace(status, admission=admission, resource_requests=())
 
 
+def with_admission(status: WorkloadStatus, admission: Admission) -> WorkloadStatus:
+    """With another amount of what it was given."""
+    return replace(status, admission=admission)
+
+
 def with_checks(status: WorkloadStatus, required: Sequence[str], now: float) -> WorkloadStatus:
     """With a state for each check that it needs, and none for others."""
     known = {each.name: each for each in status.admission_checks}
@@ -155,6 +162,24 @@ def retried_after(status: WorkloadStatus) -> int:
         ),
         default=0,
     )
+
+
+# What devices cost once they are known.
+
+
+def drifted(status: WorkloadStatus, excess: str, now: float, generation: int = 0) -> WorkloadStatus:
+    """Its devices cost more than it is charged, by this much; empty: they do not, or no longer."""
+    if excess:
+        text = f"The devices that were allocated cost more than is reserved for them: {excess} more"
+        return setting(status, DRIFT, True, "DevicesCostMore", text, now, generation)
+    if not has_drifted(status):
+        return status
+    text = "The devices that were allocated cost what is reserved for them, or less"
+    return setting(status, DRIFT, False, "WithinReservation", text, now, generation)
+
+
+def has_drifted(status: WorkloadStatus) -> bool:
+    return status.is_true(DRIFT)
 
 
 # Readiness.
@@ -242,7 +267,7 @@ def released(
     status = setting(
         status, ADMITTED, False, NO_RESERVATION, "The workload has no reservation", now, generation
     )
-    status = dropping(status, PODS_READY)
+    status = dropping(status, PODS_READY, DRIFT)
     status = requeued(
         status, reason in _AGAIN_AT_ONCE, reason or why_waiting, message, now, generation
     )
@@ -357,7 +382,14 @@ def finished(
 ) -> WorkloadStatus:
     """What it was for has ended. Its admission stays as a record, its quota is free."""
     reason = "Succeeded" if ended.succeeded else "Failed"
-    return setting(status, FINISHED, True, reason, ended.message, now, generation)
+    return over(status, reason, ended.message, now, generation)
+
+
+def over(
+    status: WorkloadStatus, reason: str, message: str, now: float, generation: int = 0
+) -> WorkloadStatus:
+    """It is done with, for a reason that need not lie in what it was for."""
+    return setting(status, FINISHED, True, reason, message, now, generation)
 
 
 def running_seconds(status: WorkloadStatus, now: float) -> float:

@@ -61,8 +61,12 @@ def additions_for(
     admission: Admission,
     flavors: Mapping[str, ResourceFlavorSpec],
     checks: Iterable[AdmissionCheckState] = (),
+    gates: tuple[str, ...] = (),
 ) -> tuple[Additions, ...]:
-    """What each pod set of an admitted Workload gets: of its flavors, of the checks, and of its place in a topology. Raises StartError."""
+    """What each pod set of an admitted Workload gets: of its flavors, of the checks, and of its place in a topology. Raises StartError.
+
+    `gates` are held until somebody lets pods go one by one.
+    """
     assigned = {each.name: each for each in admission.pod_set_assignments}
     updates = [update for check in checks for update in check.pod_set_updates]
     found = []
@@ -100,7 +104,7 @@ def additions_for(
                     *(each for flavor in chosen for each in flavor.tolerations),
                     *(each for update in of_checks for each in update.tolerations),
                 ),
-                gates=(TOPOLOGY_GATE,) if in_topology else (),
+                gates=(TOPOLOGY_GATE, *gates) if in_topology else gates,
             )
         )
     return tuple(found)

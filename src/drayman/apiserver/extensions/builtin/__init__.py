@@ -1,4 +1,4 @@
-"""Definitions that every instance has: PodGroup of the scheduler plugins, Kueue's kinds, PodGroup and Topology of the KAI Scheduler.
+"""Definitions that every instance has: PodGroup of the scheduler plugins, Kueue's kinds, PodGroup, Queue and Topology of the KAI Scheduler.
 
 Each is a JSON file of this package, written for what Drayman reads and permissive about the rest. Definitions that a user
 installs instead, such as those of a real Kueue, are not changed, and replace these when they are applied over them.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from drayman.api.custom_groups import KUEUE
 from drayman.api.formats import dns_label_problems, dns_subdomain_problems
 from drayman.api.struct import Json
 from drayman.api.validation.field_errors import (
@@ -16,6 +17,7 @@ from drayman.api.validation.field_errors import (
 )
 from drayman.apiserver.kinds.reading import each_at, items_at, map_at, number_at, text_at
 from drayman.apiserver.served.strategy import Object
+from drayman.workloads.queued.names import ELASTIC
 
 Errors = Iterator[FieldError]
 
@@ -83,10 +85,26 @@ def workload_update_errors(new: Object, old: Object) -> Errors:
     before, after = map_at(old, "spec"), map_at(new, "spec")
     if _is_reserved(old) and _is_reserved(new):
         for name in _FIXED_WHILE_RESERVED:
-            if before.get(name) != after.get(name):
+            if before.get(name) != after.get(name) and not _may_change(name, new, old):
                 yield invalid(f"spec.{name}", _shown(after.get(name)), _IMMUTABLE)
         yield from _admission_errors(new, old)
         yield from _reclaim_errors(new, old)
+
+
+def _may_change(name: str, new: Object, old: Object) -> bool:
+    """What may change all the same: the class of queues that says how important it is, and the size of what is elastic, downwards."""
+    if name == "priorityClassRef":
+        after, before = map_at(new, "spec", name), map_at(old, "spec", name)
+        return text_at(after, "group") == KUEUE and text_at(before, "group") in ("", KUEUE)
+    if name == "podSets" and map_at(old, "metadata", "annotations").get(ELASTIC) == "true":
+        pairs = zip(items_at(new, "spec", name), items_at(old, "spec", name), strict=False)
+        same_number = len(items_at(new, "spec", name)) == len(items_at(old, "spec", name))
+        return same_number and all(
+            number_at(after, "count") <= number_at(before, "count")
+            and {**after, "count": 0} == {**before, "count": 0}
+            for after, before in pairs
+        )
+    return False
 
 
 def _admission_errors(new: Object, old: Object) -> Errors:

@@ -45,6 +45,8 @@ from drayman.placement.topologies import Topologies, levels_of
 
 POD_GROUP: Final = "pod-group-name"
 SUBGROUP: Final = "kai.scheduler/subgroup-name"
+QUEUE: Final = "kai.scheduler/queue"
+"""The label of a pod, or of its Job, with the queue that it is in, where no PodGroup says so."""
 LEAST: Final = "kai.scheduler/batch-min-member"
 TOPOLOGY: Final = "kai.scheduler/topology"
 REQUIRED: Final = "kai.scheduler/topology-required-placement"

@@ -1,7 +1,8 @@
 """Queues, and the tree that they form.
 
-Amounts are those of one resource. Quotas, limits and weights need not be whole, so they are kept as exact fractions; None is KAI's -1.
-A queue whose line of parents does not end is inactive, and says why: nothing starts in it, and nobody else is disturbed.
+Shares are those of one resource, GPUs; of others a queue has quotas and limits alone. None of the amounts need be whole, so they are kept
+as exact fractions; None is KAI's -1. A queue whose line of parents does not end is inactive, and says why: nothing starts in it, and
+nobody else is disturbed.
 """
 
 from __future__ import annotations
@@ -17,8 +18,15 @@ PRIORITY: Final = 100
 """Of a queue that does not state one."""
 
 
+class Bounds(Struct, frozen=True):
+    """What a queue says about a resource."""
+
+    quota: Amount | None = None
+    limit: Amount | None = None
+
+
 class Queue(Struct, frozen=True, kw_only=True):
-    """A queue of the API, as far as one resource is concerned."""
+    """A queue of the API. Where it does not say of what, amounts are GPUs."""
 
     name: str
     parent: str = ""
@@ -35,6 +43,16 @@ class Queue(Struct, frozen=True, kw_only=True):
     """How long work of the queue runs before work of the same queue may take its place; None: as the parent says."""
     reclaim_min_runtime: float | None = None
     """The same for work of other queues."""
+    cpu: Bounds = Bounds()
+    """In thousandths."""
+    memory: Bounds = Bounds()
+    """In bytes."""
+
+    def bounds(self, resource: str) -> Bounds:
+        """Of a resource, by the name that it has in the API."""
+        if resource == "gpu":
+            return Bounds(self.quota, self.limit)
+        return self.cpu if resource == "cpu" else self.memory
 
 
 class QueueTree:

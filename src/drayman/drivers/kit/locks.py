@@ -1,0 +1,74 @@
+"""Locks between the instances of a driver on one node, of which there are two while it is updated.
+
+They are locks of single bytes of one file, by open file description: the kernel lets go of them when a process ends, however it ends, and
+there is nothing to clean up. Within a process, asyncio's locks come first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+_POLL_S: Final = 0.02
+"""A blocking wait could not be given up, and two instances hardly ever meet."""
+_FLOCK: Final = "hhqqi4x"
+"""`struct flock` on 64-bit Linux: type, whence, start, length, process."""
+_POSITIONS: Final = 2**62
+
+
+@dataclass(slots=True)
+class _Turn:
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    waiting: int = 0
+
+
+class Locks:
+    """Named locks, between the tasks of this process and between processes with the same file."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._turns: dict[str, _Turn] = {}
+
+    @asynccontextmanager
+    async def hold(self, name: str) -> AsyncIterator[None]:
+        turn = self._turns.setdefault(name, _Turn())
+        turn.waiting += 1
+        try:
+            async with turn.lock:
+                position = _position(name)
+                while not self._set(fcntl.F_WRLCK, position):
+                    await asyncio.sleep(_POLL_S)
+                try:
+                    yield
+                finally:
+                    self._set(fcntl.F_UNLCK, position)
+        finally:
+            turn.waiting -= 1
+            if not turn.waiting:
+                del self._turns[name]
+
+    def _set(self, type_: int, position: int) -> bool:
+        request = struct.pack(_FLOCK, type_, os.SEEK_SET, position, 1, 0)
+        try:
+            fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, request)
+        except BlockingIOError:
+            return False
+        return True
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+def _position(name: str) -> int:
+    """The byte that stands for a name: two names that meet would only wait for each other."""
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest()) % _POSITIONS

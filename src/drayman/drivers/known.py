@@ -1,0 +1,43 @@
+"""The drivers that come with Drayman, by name, and how to find one of somebody else's."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from drayman.drivers.kit.driver import Driver
+
+DRIVERS: Final = {
+    "gpu.example.com": "drayman.drivers.example.drivers:ExampleGpuDriver",
+    "net.example.com": "drayman.drivers.example.drivers:ExampleNetDriver",
+    "cpu.example.com": "drayman.drivers.example.drivers:ExampleCpuDriver",
+}
+"""Where each is: `module:class`."""
+
+
+class UnknownDriverError(Exception):
+    """There is no such driver. The message is one line that names it and says what there is."""
+
+
+def find_driver(name: str) -> type[Driver]:
+    """A driver by its own name, or by `module:class`. Raises UnknownDriverError."""
+    place = DRIVERS.get(name, name)
+    module, _, class_ = place.partition(":")
+    if not class_:
+        raise UnknownDriverError(
+            f"there is no driver {name!r}; there are {', '.join(DRIVERS)}, and others as module:class"
+        )
+    from drayman.drivers.kit.driver import Driver
+
+    try:
+        found = getattr(import_module(module), class_)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        raise UnknownDriverError(f"driver {name}: there is no module {module!r}") from None
+    except AttributeError:
+        raise UnknownDriverError(f"driver {name}: {module} has no {class_!r}") from None
+    if not (isinstance(found, type) and issubclass(found, Driver)):
+        raise UnknownDriverError(f"driver {name}: {class_} is no Driver")
+    return found

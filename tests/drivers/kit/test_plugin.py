@@ -1,0 +1,220 @@
+"""What the kit does for a driver besides answering calls: slices, CDI files, health, status, configuration, metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import aclosing
+
+import pytest
+from prometheus_client import generate_latest
+
+from drayman.api.meta import Condition
+from drayman.api.resource import Device, NetworkDeviceData
+from drayman.cluster import merge_patch
+from drayman.cluster.resources import RESOURCE_CLAIMS, RESOURCE_SLICES
+from drayman.drivers.kit import (
+    Claim,
+    Health,
+    KitError,
+    Plugin,
+    Prepared,
+    PreparedDevice,
+)
+from drayman.plugins.cdi import DeviceNode
+from drayman.plugins.model import Failed, HealthState, Ready
+from drivers.kit.probing import NAME, NODE, Probe, SickProbe, names, world
+
+
+async def test_containers_get_what_the_driver_says_by_request() -> None:
+    """Variables and device nodes of the devices that they use, by the configuration of the claim; afterwards no file is left."""
+    async with world() as w, w.plugin(Probe()):
+        claim = await w.claim("c", "probe-0", "probe-1", depth=3)
+        answer = await w.kubelet.prepare(NAME, claim)
+        both, one = w.kubelet.container(answer), w.kubelet.container(answer, "b")
+        assert both.env == {"PROBE_A": "probe-0", "PROBE_B": "probe-1", "DEPTH": "3"}
+        assert one.env == {"PROBE_B": "probe-1", "DEPTH": "3"}
+        assert one.device_nodes == (DeviceNode(path="/dev/probe-1"),)
+        uid = claim.metadata.uid
+        assert w.kubelet.cdi_files() == [f"k8s.{NAME}-claim_{uid}.json"]
+        (w.kubelet.cdi_dir / f"k8s.{NAME}-claim_{uid}.json").unlink()
+        assert await w.kubelet.prepare(NAME, claim) == answer
+        assert w.kubelet.container(answer) == both
+        assert await w.kubelet.unprepare(NAME, claim) is None
+        assert w.kubelet.cdi_files() == []
+
+
+async def test_a_wrong_configuration_is_the_answer_in_the_drivers_words() -> None:
+    """Nothing is prepared."""
+    driver = Probe()
+    async with world() as w, w.plugin(driver):
+        mistyped = await w.claim("mistyped", "probe-0", depht=3)
+        shallow = await w.claim("shallow", "probe-1", depth=0)
+        answers = await w.kubelet.prepare_all(NAME, [mistyped, shallow])
+        assert answers == {
+            mistyped.metadata.uid: Failed("configuration of the claim: unknown field depht"),
+            shallow.metadata.uid: Failed("configuration of the claim: depth: must be at least 1"),
+        }
+    assert driver.calls == []
+
+
+class Vanishing(Probe):
+    """Finds nothing, or fails, when it is told to."""
+
+    fails = False
+
+    def discover(self) -> Iterable[Device]:
+        if self.fails:
+            raise OSError("the bus is gone")
+        return super().discover()
+
+
+async def test_devices_in_use_are_not_taken_back_by_a_discovery_that_finds_nothing() -> None:
+    """Nor by one that fails; when nothing is in use any more, what is gone is gone."""
+    driver = Vanishing()
+    async with world() as w, w.plugin(driver) as plugin:
+        await w.until_slices(lambda found: len(names(found)) == 4)
+        claim = await w.claim("c", "probe-0")
+        assert isinstance(await w.kubelet.prepare(NAME, claim), Ready)
+        driver.count = 0
+        assert not await plugin.discover()
+        driver.fails = True
+        assert not await plugin.discover()
+        assert len(names(await w.slices())) == 4
+        assert b"drayman_driver_discovery_failures_total" in generate_latest(
+            plugin.metrics.registry
+        )
+        driver.fails = False
+        assert await w.kubelet.unprepare(NAME, claim) is None
+        driver.changed()
+        await w.until_slices(lambda found: not found)
+
+
+async def test_slices_are_put_right_whoever_deletes_or_changes_them() -> None:
+    """They are watched."""
+    async with world() as w, w.plugin(Probe(count=130)):
+        first, second = await w.until_slices(lambda found: len(found) == 2)
+        assert first.metadata.owner_references[0].name == NODE
+        await w.cluster.client.delete(RESOURCE_SLICES, first.metadata.name)
+        await w.until_slices(lambda found: len(found) == 2)
+        emptied = merge_patch({"spec": {"devices": [{"name": "wrong"}]}})
+        await w.cluster.client.patch(RESOURCE_SLICES, second.metadata.name, emptied)
+        found = await w.until_slices(lambda found: "wrong" not in names(found))
+        assert len(names(found)) == 130
+
+
+async def test_slices_go_with_a_driver_that_was_asked_to_wipe_them() -> None:
+    """They stay otherwise, as other tests show."""
+    async with world() as w:
+        options = w.kubelet.options(NAME)
+        wiping = type(options)(
+            plugin_dir=options.plugin_dir,
+            registry_dir=options.registry_dir,
+            cdi_dir=options.cdi_dir,
+            wipe_on_exit=True,
+        )
+        async with Plugin(Probe(), w.cluster.client, wiping):
+            await w.until_slices(lambda found: len(found) == 1)
+        assert await w.slices() == ()
+
+
+async def test_health_becomes_a_taint_that_clears_again() -> None:
+    """Slices show it to everybody, and a stream to the node: complete lists, unknown for what nothing is known of."""
+    driver = SickProbe()
+    async with world() as w, w.plugin(driver):
+        found = await w.kubelet.registered(NAME)
+        assert "v1alpha1.DRAResourceHealth" in found.client.info.versions
+        driver.news.put_nowait([Health(device="probe-0", healthy=False, message="too hot")])
+        (sick,) = await w.until_slices(lambda found: len(found) == 1)
+        taints = {device.name: device.taints for device in sick.spec.devices or ()}
+        (taint,) = taints.pop("probe-0")
+        assert (taint.key, taint.effect) == (f"{NAME}/unhealthy", "NoSchedule")
+        assert not any(taints.values())
+        async with aclosing(w.kubelet.health(NAME)) as stream:
+            reports = await anext(stream)
+            assert [(r.device, r.state, r.message) for r in reports[:2]] == [
+                ("probe-0", HealthState.UNHEALTHY, "too hot"),
+                ("probe-1", HealthState.UNKNOWN, ""),
+            ]
+            driver.news.put_nowait([Health(device="probe-0", healthy=True)])
+            reports = await anext(stream)
+            assert reports[0].state is HealthState.HEALTHY
+        (well,) = await w.until_slices(lambda found: not found[0].spec.devices[0].taints)
+        assert well.spec.pool.generation == sick.spec.pool.generation
+
+
+async def test_a_driver_that_is_started_again_does_not_clear_taints_before_it_knows() -> None:
+    """The device that was broken may still be."""
+    async with world() as w:
+        first = SickProbe()
+        async with w.plugin(first):
+            first.news.put_nowait([Health(device="probe-0", healthy=False)])
+            (sick,) = await w.until_slices(lambda found: len(found) == 1)
+        second = SickProbe()
+        async with w.plugin(second) as plugin:
+            claim = await w.claim("c", "probe-1")
+            assert isinstance(await w.kubelet.prepare(NAME, claim), Ready)
+            assert await w.slices() == (sick,)
+            assert not plugin.health.is_known
+            second.news.put_nowait([])
+            await w.until_slices(lambda found: not found[0].spec.devices[0].taints)
+
+
+class Network(Probe):
+    """Has something to say about its devices."""
+
+    async def prepare(self, claim: Claim) -> Prepared:
+        ready = Condition(type_="Ready", status="True", reason="Up", message="")
+        return Prepared(
+            devices=[
+                PreparedDevice(
+                    device=each,
+                    conditions=[ready],
+                    data={"speed": 100},
+                    network=NetworkDeviceData(interface_name="net1", ips=("10.0.0.1/24",)),
+                )
+                for each in claim.devices
+            ]
+        )
+
+
+async def test_what_is_known_of_devices_is_in_the_status_of_the_claim() -> None:
+    """Conditions, data and how the network is set up; a device without edits has no CDI id."""
+    async with world() as w, w.plugin(Network()):
+        claim = await w.claim("c", "probe-0")
+        answer = await w.kubelet.prepare(NAME, claim)
+        assert isinstance(answer, Ready)
+        assert answer.devices[0].cdi_ids == ()
+        (status,) = (await w.cluster.client.get(RESOURCE_CLAIMS, "c", "default")).status.devices
+        assert (status.driver, status.pool, status.device) == (NAME, NODE, "probe-0")
+        assert [(c.type_, c.status) for c in status.conditions] == [("Ready", "True")]
+        assert status.data == {"speed": 100}
+        assert status.network_data == NetworkDeviceData(interface_name="net1", ips=("10.0.0.1/24",))
+
+
+async def test_claims_that_are_gone_are_given_back_at_the_next_start() -> None:
+    """Whoever should have asked for it may be gone too."""
+    driver = Probe()
+    async with world() as w:
+        async with w.plugin(Probe()):
+            claim = await w.claim("c", "probe-0")
+            assert isinstance(await w.kubelet.prepare(NAME, claim), Ready)
+            await w.cluster.remove_claim("c")
+        async with w.plugin(driver) as plugin:
+            other = await w.claim("other", "probe-0")
+            await plugin.release_gone()
+            assert isinstance(await w.kubelet.prepare(NAME, other), Ready)
+            text = generate_latest(plugin.metrics.registry).decode()
+            assert f'drayman_driver_claims_prepared{{driver="{NAME}"}} 1.0' in text
+            assert 'operation="prepare"' in text
+    assert driver.calls == [("unprepare", "c"), ("prepare", "other")]
+
+
+async def test_a_driver_must_have_a_name_that_kubernetes_accepts() -> None:
+    """Before it is served under a name that nobody can use."""
+
+    class Nameless(Probe):
+        name = "Not A Name"
+
+    async with world() as w:
+        with pytest.raises(KitError, match="'Not A Name' cannot name a driver"):
+            Plugin(Nameless(), w.cluster.client, w.kubelet.options())
