@@ -44,6 +44,7 @@ from drayman.quota.reading import read
 from drayman.quota.reasons import (
     MISCONFIGURED,
     PENDING_EVALUATION,
+    SUSPENDED,
 )
 from drayman.quota.settings import IGNORE_UNDECLARED, QuotaSettings
 from drayman.quota.standing import standing_of
@@ -462,8 +463,8 @@ class QuotaState:
     def _problem(self, queue: ClusterQueueState, entry: Entry) -> tuple[Again, Refused] | None:
         """What keeps a head from being looked at."""
         if queue.node is None:
-            text = f"ClusterQueue {queue.name} is inactive: its cohorts form a circle"
-            return Again.ALONE, Refused(entry.key, PENDING_EVALUATION, text)
+            text = f"ClusterQueue {queue.name} is inactive: its cohorts form a circle, beginning with {queue.spec.cohort_name}"
+            return Again.ALONE, Refused(entry.key, SUSPENDED, text)
         if not self._serves(queue, entry.facts.namespace):
             text = "Workload namespace doesn't match ClusterQueue selector"
             return Again.NAMESPACE, Refused(entry.key, MISCONFIGURED, text)
@@ -498,7 +499,10 @@ class QuotaState:
         local = self._local.find(local_queue)
         queue = None if local is None else self.books.queues.get(local.cluster_queue)
         return (
-            local is not None and not local.is_stopped and queue is not None and not queue.inactive
+            local is not None
+            and not local.is_stopped
+            and queue is not None
+            and self.books.is_active(queue)
         )
 
     def waiting_in(self, local_queue: str) -> Iterator[str]:

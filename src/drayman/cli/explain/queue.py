@@ -52,7 +52,8 @@ def _place(place: PlaceInQueue) -> Iterator[RenderableType]:
         yield prose((priority, "dim"), plain(where), indent=INDENT)
     if place.reason:
         said = f"{place.reason}: {place.message}"
-        yield prose(("condition: ", "dim"), plain(said), indent=INDENT)
+        who = "condition: " if place.is_written else "admission says: "
+        yield prose((who, "dim"), plain(said), indent=INDENT)
 
 
 def _needs(needs: tuple[Need, ...]) -> RenderableType:
