@@ -43,7 +43,7 @@ class ForRoom:
         if not why and room.fits(entry, holding.admission, frozenset()):
             why = "others are about to leave, and then there will be room"
         if why:
-            return Again.ROOM, [Refused(entry.key, WAITING_FOR_ROOM, f"{lacking}; {why}")]
+            return Again.ROOM, [Refused(entry.key, WAITING_FOR_ROOM, _with(lacking, why))]
         self._tried[queue.name] += 1
         found = self.victims(queue, entry, holding)
         if any(each.entry.assumed for each in found.targets):
@@ -51,7 +51,7 @@ class ForRoom:
             return Again.AT_ONCE, [Refused(entry.key, WAITING_FOR_ROOM, lacking)]
         if found.targets:
             return Again.ROOM, self._driven_out(room, queue, entry, holding, found.targets, lacking)
-        text = f"{lacking}; {_why_nobody(found)}"
+        text = _with(lacking, _why_nobody(found))
         return Again.ROOM, [Refused(entry.key, WAITING_FOR_ROOM, text)]
 
     def victims(self, queue: ClusterQueueState, entry: Entry, holding: Holding) -> Found:
@@ -100,6 +100,11 @@ class ForRoom:
 def preempted_for(by: Entry, queue: str, reason: str) -> str:
     """What those are told that have to go."""
     return f"Preempted to accommodate a workload ({by.facts.uid}) of ClusterQueue {queue} due to {reason}"
+
+
+def _with(lacking: str, why: str) -> str:
+    """What is lacking may be a sentence of its own."""
+    return f"{lacking.rstrip('.')}; {why}"
 
 
 def _why_nobody(found: Found) -> str:
