@@ -318,7 +318,9 @@ def _without_room(found: Found) -> str:
 def _replaced(queue: ClusterQueueState, entry: Entry) -> dict[str, Entry]:
     """The workload whose place another one takes, if that holds quota of the same queue."""
     old = queue.holders.get(entry.facts.replaces) if entry.facts.replaces else None
-    return {} if old is None else {old.key: old}
+    if old is None or not entry.facts.takes_the_place_of(old.facts):
+        return {}
+    return {old.key: old}
 
 
 def _flavors_of(entries: Iterable[Entry]) -> dict[tuple[str, str], str]:

@@ -32,7 +32,7 @@ from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.cycle import Cycle
 from drayman.quota.decisions import Decision, Evicted, Refused, Reserved
 from drayman.quota.demands import NotPlaced, Pricing, Unpriced
-from drayman.quota.entries import Entry, Holding
+from drayman.quota.entries import Entry, Facts, Holding
 from drayman.quota.flavors.assigning import Rules
 from drayman.quota.flavors.placing import Placing
 from drayman.quota.flavors.prices import FlavorPrices
@@ -57,8 +57,8 @@ class QuotaState:
         self.settings = settings
         self.books = Books()
         self.entries: dict[str, Entry] = {}
-        self._successors: dict[str, str] = {}
-        """By the key of a workload, the one that takes its place when it gets quota."""
+        self._successors: dict[tuple[str, str], str] = {}
+        """By the owner and the key of a workload, the one that takes its place when it gets quota."""
         self._pricing = pricing
         self._nodes: dict[str, object] = {}
         """What was last seen of each node, as far as places depend on it."""
@@ -234,8 +234,8 @@ class QuotaState:
         self._local.join(facts.queue, facts.key)
         entry.source = workload
         if facts.replaces:
-            self._successors[facts.replaces] = facts.key
-        if self._is_superseded(facts.key):
+            self._successors[facts.owner, facts.replaces] = facts.key
+        if self._is_superseded(facts):
             self._retire(entry)
             return
         if reading.holding is None and entry.assumed:
@@ -264,8 +264,9 @@ class QuotaState:
         self.claims.release(entry)
         self._dequeue(entry)
         if entry.facts.replaces:
-            if self._successors.get(entry.facts.replaces) == key:
-                del self._successors[entry.facts.replaces]
+            place = entry.facts.owner, entry.facts.replaces
+            if self._successors.get(place) == key:
+                del self._successors[place]
             self._reinstate(entry.facts.replaces, 0.0)
 
     def forget(self, key: str, now: float) -> None:
@@ -311,15 +312,19 @@ class QuotaState:
 
     # A slice of a job that takes the place of a smaller one.
 
-    def _is_superseded(self, key: str) -> bool:
+    def _is_superseded(self, facts: Facts) -> bool:
         """Whether another workload has taken the place of this one, and holds what it held."""
-        successor = self.entries.get(self._successors.get(key, ""))
-        return successor is not None and successor.holding is not None
+        successor = self.entries.get(self._successors.get((facts.owner, facts.key), ""))
+        return (
+            successor is not None
+            and successor.holding is not None
+            and successor.facts.takes_the_place_of(facts)
+        )
 
     def _supersede(self, entry: Entry) -> None:
         """A workload has quota: that of the one whose place it takes is part of it."""
         old = self.entries.get(entry.facts.replaces) if entry.facts.replaces else None
-        if old is not None:
+        if old is not None and entry.facts.takes_the_place_of(old.facts):
             self._retire(old)
 
     def _retire(self, entry: Entry) -> None:
