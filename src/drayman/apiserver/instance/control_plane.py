@@ -27,7 +27,7 @@ from drayman.controllers.quota.source import ConfigurationSource
 from drayman.controllers.quota.tally import QueueTally
 from drayman.controllers.running import all_controllers, start_controllers
 from drayman.drivers.profiles import HardwareCluster
-from drayman.node import Report, SimulatedNode, SimulatedNodes
+from drayman.node.simulated import Report, SimulatedNode, SimulatedNodes
 from drayman.scheduler.leading import Candidate
 from drayman.scheduler.leading import Report as SchedulerReport
 from drayman.scheduler.options import SchedulerOptions

@@ -44,7 +44,7 @@ from drayman.cluster.embedded import Store, StoreError
 from drayman.cluster.errors import ConfigurationError
 from drayman.cluster.kube.entries import read_members
 from drayman.controllers.quota.tally import QueueTally
-from drayman.node import Report
+from drayman.node.simulated import Report
 from drayman.placement.price_table import written
 from drayman.reasons.wording import counted
 from drayman.scheduler.tally import Tally

@@ -24,13 +24,13 @@ from drayman.cluster.resources import PODS
 from drayman.cluster.together import Bundle
 from drayman.cluster.writes import DeleteWrite, Parts, PartsWrite
 from drayman.inventory import DeviceId
-from drayman.node.agenda import Agenda
-from drayman.node.claim_status import devices_write, ready_devices
-from drayman.node.model import MANAGER, Timing
-from drayman.node.pod_status import Stage, status_of
-from drayman.node.preparing import PreparedClaims
-from drayman.node.published import PublishedDevices
-from drayman.node.runs import PodRun, Wishes, adopted
+from drayman.node.simulated.agenda import Agenda
+from drayman.node.simulated.claim_status import devices_write, ready_devices
+from drayman.node.simulated.model import MANAGER, Timing
+from drayman.node.simulated.pod_status import Stage, status_of
+from drayman.node.simulated.preparing import PreparedClaims
+from drayman.node.simulated.published import PublishedDevices
+from drayman.node.simulated.runs import PodRun, Wishes, adopted
 from drayman.placement.claims import is_reserved_for
 
 Entry = tuple[str, str]

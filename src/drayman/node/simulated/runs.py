@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from drayman.api.core import Pod
 from drayman.api.pods import is_finished
 from drayman.api.times import parse_duration
-from drayman.node.model import EXIT_CODE, READY_AFTER, RUN_FOR, Timing
-from drayman.node.pod_status import SIGTERM_STATUS, PodProgress, Stage
+from drayman.node.simulated.model import EXIT_CODE, READY_AFTER, RUN_FOR, Timing
+from drayman.node.simulated.pod_status import SIGTERM_STATUS, PodProgress, Stage
 
 
 @dataclass(frozen=True, slots=True)
