@@ -73,6 +73,9 @@ class SimulatedPods:
     def __len__(self) -> int:
         return len(self._runs)
 
+    def run_of(self, uid: str) -> PodRun | None:
+        return self._runs.get(uid)
+
     def node_of(self, uid: str) -> str | None:
         run = self._runs.get(uid)
         return None if run is None else run.pod.spec.node_name
@@ -220,6 +223,7 @@ class SimulatedPods:
                 return problem, []
             claims.append(claim)
         run.claims = tuple(claim.metadata.uid for claim in claims)
+        run.held = tuple(claims)
         return "", self._ready_writes(run)
 
     def _ready_writes(self, run: PodRun) -> list[PartsWrite[ResourceClaim]]:
