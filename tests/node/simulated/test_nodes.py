@@ -10,7 +10,7 @@ from drayman.api.struct import Json
 from drayman.cluster import WatchOptions, generic, json_patch, merge_patch
 from drayman.cluster.resources import DEVICE_CLASSES, LEASES, NODES, PODS, RESOURCE_SLICES
 from drayman.cluster.watching import Change
-from node.world import NAMESPACE, NODE_VALUES, POD_VALUES, connected, simulated, world
+from node.simulated.world import NAMESPACE, NODE_VALUES, POD_VALUES, connected, simulated, world
 
 FAIL = merge_patch({"metadata": {"annotations": {"drayman.dev/failed": "true"}}})
 RECOVER = merge_patch({"metadata": {"annotations": {"drayman.dev/failed": None}}})

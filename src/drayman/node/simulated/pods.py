@@ -24,13 +24,13 @@ from drayman.cluster.resources import PODS
 from drayman.cluster.together import Bundle
 from drayman.cluster.writes import DeleteWrite, Parts, PartsWrite
 from drayman.inventory import DeviceId
-from drayman.node.agenda import Agenda
-from drayman.node.claim_status import devices_write, ready_devices
-from drayman.node.model import MANAGER, Timing
-from drayman.node.pod_status import Stage, status_of
-from drayman.node.preparing import PreparedClaims
-from drayman.node.published import PublishedDevices
-from drayman.node.runs import PodRun, Wishes, adopted
+from drayman.node.simulated.agenda import Agenda
+from drayman.node.simulated.claim_status import devices_write, ready_devices
+from drayman.node.simulated.model import MANAGER, Timing
+from drayman.node.simulated.pod_status import Stage, status_of
+from drayman.node.simulated.preparing import PreparedClaims
+from drayman.node.simulated.published import PublishedDevices
+from drayman.node.simulated.runs import PodRun, Wishes, adopted
 from drayman.placement.claims import is_reserved_for
 
 Entry = tuple[str, str]
@@ -72,6 +72,9 @@ class SimulatedPods:
 
     def __len__(self) -> int:
         return len(self._runs)
+
+    def run_of(self, uid: str) -> PodRun | None:
+        return self._runs.get(uid)
 
     def node_of(self, uid: str) -> str | None:
         run = self._runs.get(uid)
@@ -220,6 +223,7 @@ class SimulatedPods:
                 return problem, []
             claims.append(claim)
         run.claims = tuple(claim.metadata.uid for claim in claims)
+        run.held = tuple(claims)
         return "", self._ready_writes(run)
 
     def _ready_writes(self, run: PodRun) -> list[PartsWrite[ResourceClaim]]:

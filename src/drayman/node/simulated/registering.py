@@ -32,9 +32,9 @@ from drayman.cluster.resources import (
 )
 from drayman.cluster.together import Bundle, write_together
 from drayman.cluster.writes import DeleteWrite, PatchWrite
-from drayman.node.model import SIMULATED, SimulatedNode, is_failed
-from drayman.node.pod_status import node_address
-from drayman.node.publication import WRITE_OPTIONS, Publication, Report
+from drayman.node.simulated.model import SIMULATED, SimulatedNode, is_failed
+from drayman.node.simulated.pod_status import node_address
+from drayman.node.simulated.publication import WRITE_OPTIONS, Publication, Report
 
 DEFINITIONS: Final = generic(
     "apiextensions.k8s.io/v1",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from drayman.cluster.resources import RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
-from drayman.node.compute_domains import DOMAINS
-from node.world import NAMESPACE, world
+from drayman.node.simulated.compute_domains import DOMAINS
+from node.simulated.world import NAMESPACE, world
 
 TEMPLATES = RESOURCE_CLAIM_TEMPLATES.as_values()
 CLAIMS = RESOURCE_CLAIMS.as_values()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drayman.node.agenda import Agenda
+from drayman.node.simulated.agenda import Agenda
 
 
 def test_so_many_are_taken_and_the_rest_stays_due() -> None:

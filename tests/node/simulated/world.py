@@ -17,7 +17,7 @@ from drayman.cluster.informers import Informers
 from drayman.cluster.resources import EVENTS, NODES, PODS, RESOURCE_CLAIMS, Resource
 from drayman.cluster.watching import Change
 from drayman.drivers.profiles import parse_profiles, simulate
-from drayman.node import SimulatedNode, SimulatedNodes, Timing
+from drayman.node.simulated import SimulatedNode, SimulatedNodes, Timing
 
 QUICK = Timing(
     prepare=0.005,

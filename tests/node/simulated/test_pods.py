@@ -7,7 +7,7 @@ import asyncio
 from drayman.api.struct import Json
 from drayman.cluster import DeleteOptions, merge_patch
 from drayman.cluster.resources import PODS
-from node.world import NAMESPACE, NODE_VALUES, POD_VALUES, connected, simulated, world
+from node.simulated.world import NAMESPACE, NODE_VALUES, POD_VALUES, connected, simulated, world
 
 
 def conditions(pod: dict[str, Json]) -> dict[str, str]:

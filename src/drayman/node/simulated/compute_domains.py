@@ -23,8 +23,8 @@ from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import RESOURCE_CLAIM_TEMPLATES, JsonObject, generic
 from drayman.cluster.together import Bundle
 from drayman.cluster.writes import CreateWrite, PatchWrite, Write
-from drayman.node.model import MANAGER
-from drayman.node.pod_status import node_address
+from drayman.node.simulated.model import MANAGER
+from drayman.node.simulated.pod_status import node_address
 
 _log: Final = logging.getLogger(__name__)
 

@@ -25,15 +25,23 @@ from drayman.cluster.informers import Informers
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, JsonObject
 from drayman.cluster.together import Bundle, write_together
-from drayman.node.agenda import Agenda
-from drayman.node.claim_status import awaits_binding, bound_devices, devices_write
-from drayman.node.compute_domains import DEFINITION, DOMAINS, domain_changes, domain_of
-from drayman.node.heartbeats import Heartbeats
-from drayman.node.model import BINDING, MANAGER, SIMULATED, SimulatedNode, Timing, is_failed
-from drayman.node.pods import POD, REPORT, UNPREPARE, Entry, PodRunContext, SimulatedPods
-from drayman.node.publication import Report
-from drayman.node.published import PublishedDevices
-from drayman.node.registering import is_defined, ready_write, register
+from drayman.node.simulated.agenda import Agenda
+from drayman.node.simulated.answering.containers import SimulatedContainers
+from drayman.node.simulated.claim_status import awaits_binding, bound_devices, devices_write
+from drayman.node.simulated.compute_domains import DEFINITION, DOMAINS, domain_changes, domain_of
+from drayman.node.simulated.heartbeats import Heartbeats
+from drayman.node.simulated.model import (
+    BINDING,
+    MANAGER,
+    SIMULATED,
+    SimulatedNode,
+    Timing,
+    is_failed,
+)
+from drayman.node.simulated.pods import POD, REPORT, UNPREPARE, Entry, PodRunContext, SimulatedPods
+from drayman.node.simulated.publication import Report
+from drayman.node.simulated.published import PublishedDevices
+from drayman.node.simulated.registering import is_defined, ready_write, register
 from drayman.placement.fit.readiness import is_ready
 
 _log: Final = logging.getLogger(__name__)
@@ -81,6 +89,10 @@ class SimulatedNodes:
                 self._claim_cache, self._published, self._recorder, self._agenda, timing, _time
             )
         )
+        self.containers = SimulatedContainers(
+            client, self._published, self._pods.run_of, lambda name: name in self._living
+        )
+        """Logs of the pods, and commands in them."""
         self._domains: Cache[JsonObject] = Cache({})
         self._living: set[str] = set()
         self._frozen: dict[str, set[Entry]] = {}
@@ -157,6 +169,7 @@ class SimulatedNodes:
             self._living.discard(name)
             self._frozen.pop(name, None)
             self._pods.forget_node(name)
+            self.containers.all_changed()
             return
         if is_failed(node):
             self._living.discard(name)
@@ -180,6 +193,7 @@ class SimulatedNodes:
             self._pods.removed(pod)
         else:
             self._pods.seen(pod)
+        self.containers.changed(pod.metadata.uid)
 
     def _claim_changed(self, notice: Notice[ResourceClaim]) -> None:
         claim = notice.object

@@ -20,9 +20,9 @@ from drayman.api.resource import (
 from drayman.api.struct import Json
 from drayman.cluster import DeleteOptions, merge_patch
 from drayman.cluster.resources import PODS
-from drayman.node.claim_status import ready_devices
-from drayman.node.preparing import PreparedClaims, exclusive_devices
-from node.world import CLAIM_VALUES, NAMESPACE, POD_VALUES, world
+from drayman.node.simulated.claim_status import ready_devices
+from drayman.node.simulated.preparing import PreparedClaims, exclusive_devices
+from node.simulated.world import CLAIM_VALUES, NAMESPACE, POD_VALUES, world
 
 GPU_0 = ("gpu.example.com", "example-0", "gpu-0")
 BINDS = {
