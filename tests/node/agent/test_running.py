@@ -101,9 +101,7 @@ async def test_an_agent_finds_what_another_left(tmp_path: Path) -> None:
 @pytest.mark.skipif(not may_mount(), reason="this machine permits no mount namespaces")
 async def test_volumes_and_variables(tmp_path: Path) -> None:
     """Files and variables come from the objects that the pod names; a missing one is named and awaited."""
-    script = (
-        "cat /nowhere/config/key /nowhere/about/name /nowhere/token/token; echo; echo $WORD $POD $BOTH"
-    )
+    script = "cat /nowhere/config/key /nowhere/about/name /nowhere/token/token; echo; echo $WORD $POD $BOTH"
     mounts = [
         {"name": "config", "mountPath": "/nowhere/config"},
         {"name": "about", "mountPath": "/nowhere/about"},
