@@ -24,9 +24,10 @@ from drayman.cluster.resources import PODS
 from drayman.cluster.together import Bundle
 from drayman.cluster.writes import DeleteWrite, Parts, PartsWrite
 from drayman.inventory import DeviceId
+from drayman.node.kubernetes import MANAGER
 from drayman.node.simulated.agenda import Agenda
 from drayman.node.simulated.claim_status import devices_write, ready_devices
-from drayman.node.simulated.model import MANAGER, Timing
+from drayman.node.simulated.model import Timing
 from drayman.node.simulated.pod_status import Stage, status_of
 from drayman.node.simulated.preparing import PreparedClaims
 from drayman.node.simulated.published import PublishedDevices
