@@ -11,7 +11,7 @@ from drayman.api.meta import Condition
 from drayman.api.quantity import Quantity
 from drayman.api.resource import CounterSet, Device, NetworkDeviceData
 from drayman.api.struct import Json
-from drayman.drivers.kit.config import Config
+from drayman.driver_configs.decoding import Config
 from drayman.plugins.cdi import ContainerEdits, DeviceNode, Hook, Mount, NetDevice
 from drayman.plugins.model import ClaimRef
 
