@@ -119,6 +119,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
     """For every container that uses any of the devices."""
     mounts: Sequence[Mount] = ()
     device_nodes: Sequence[DeviceNode] = ()
+    hooks: Sequence[Hook] = ()
     state: Json = None
     """JSON that `unprepare` finds in the claim, also after a restart."""
 
@@ -129,6 +130,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
             env=environment(self.env),
             mounts=tuple(self.mounts),
             device_nodes=tuple(self.device_nodes),
+            hooks=tuple(self.hooks),
         )
 
 
