@@ -109,6 +109,33 @@ def test_who_waits_for_victims_comes_before_all_others() -> None:
     assert head(waiting) == "high"
 
 
+def test_who_has_no_room_does_not_come_first_for_its_victims() -> None:
+    """Whoever drove others out and finds no room is set aside, though another one of its shape is ready; others have their turn."""
+    preemptor = entry("preemptor")
+    waiting = queue_of(preemptor, entry("alike", since=1), entry("other", cpu=2, since=2))
+    waiting.refuse(preemptor, Again.VICTIMS)
+    waiting.refuse(preemptor, Again.ROOM)
+    assert waiting.is_aside(preemptor)
+    assert head(waiting) == "alike"
+    waiting.wake_roomless()
+    assert head(waiting) == "preemptor"
+
+
+@pytest.mark.parametrize("again", [Again.NO_QUOTA, Again.ALONE, Again.ROOM, Again.NAMESPACE])
+def test_one_workload_is_tried_again_whatever_it_was_refused_for(again: Again) -> None:
+    """Others of its shape are not. It waits once, however often that is said."""
+    first = entry("a")
+    waiting = queue_of(first, entry("b", since=1))
+    waiting.refuse(first, again)
+    for _ in range(2):
+        waiting.try_again(first)
+        assert head(waiting) == "a"
+    waiting.discard("a")
+    assert head(waiting) == (None if again is Again.NO_QUOTA else "b")
+    waiting.wake()
+    assert head(waiting) == "b"
+
+
 def test_who_must_not_be_tried_yet_is_passed_over() -> None:
     """Its time comes."""
     waiting = queue_of(entry("later", later=10.0), entry("now", since=1))

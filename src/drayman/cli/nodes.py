@@ -55,7 +55,7 @@ def fail(names: tuple[str, ...], where: Where) -> None:
 
     After 40 s the node counts as lost and its pods are evicted; its devices stay held until it answers or is deleted.
     """
-    from drayman.node.model import FAILED
+    from drayman.node.simulated.model import FAILED
 
     change = {"metadata": {"annotations": {FAILED: "true"}}}
 
@@ -70,7 +70,7 @@ def fail(names: tuple[str, ...], where: Where) -> None:
 @cluster_options
 def recover(names: tuple[str, ...], where: Where) -> None:
     """Undo fail and drain: the nodes answer and take pods again."""
-    from drayman.node.model import FAILED
+    from drayman.node.simulated.model import FAILED
 
     change = {"metadata": {"annotations": {FAILED: None}}, "spec": {"unschedulable": None}}
 
@@ -133,7 +133,7 @@ async def _simulated(client: Client, name: str) -> Node:
     """The node. Raises NoSuchObjectError for one that does not exist, and UserError for one that is not simulated."""
     from drayman.cluster.errors import NotFoundError
     from drayman.cluster.resources import NODES
-    from drayman.node.model import SIMULATED
+    from drayman.node.kubernetes import SIMULATED
 
     try:
         found = await client.get(NODES, name)

@@ -305,6 +305,8 @@ class Cycle:
     def _refuse(self, nominee: Nominee, again: Again, refusal: Refusal | None) -> None:
         said = refusal or Refusal(WAITING_FOR_QUOTA, "insufficient unused quota")
         entry = nominee.entry
+        if self._preemptor.room is not None and again not in (Again.VICTIMS, Again.AT_ONCE):
+            self._preemptor.room.gives_up(entry.key)
         # Who preempts begins with the first flavor again: with its victims gone, everything may be otherwise.
         entry.positions = {} if again is Again.VICTIMS else nominee.assignment.positions
         if again is Again.NO_QUOTA:

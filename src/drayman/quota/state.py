@@ -283,6 +283,16 @@ class QuotaState:
         elif entry.holding is not None:
             self.books.wake(entry.holding.cluster_queue)
 
+    def not_driven_out(self, key: str, by: str) -> None:
+        """Take back that a workload has to give up its quota for another one, because it could not be written."""
+        self._preemptor.quarrels.forget()
+        victim, preemptor = self.entries.get(key), self.entries.get(by)
+        if victim is not None and victim.holding is not None:
+            self.books.wake(victim.holding.cluster_queue)
+        self._gives_up_room(by)
+        if preemptor is not None:
+            self.books.try_again(preemptor)
+
     def _follow(self, entry: Entry, holding: Holding | None, now: float) -> None:
         """Make what a workload holds, and where it waits, agree with its object."""
         had = entry.holding
@@ -376,6 +386,7 @@ class QuotaState:
                 again, refusal = problem
                 refused.append(refusal)
                 queue.waiting.refuse(entry, again)
+                self._gives_up_room(entry.key)
         one_at_a_time = self.settings.wait_for_pods_ready.block_admission
         run = Cycle(
             self._rules,
@@ -423,6 +434,10 @@ class QuotaState:
         """Whether another cycle has to follow, though nothing may have changed, because a search goes on."""
         return self._preemptor.questions.is_cut
 
+    def _gives_up_room(self, key: str) -> None:
+        if self._preemptor.room is not None:
+            self._preemptor.room.gives_up(key)
+
     def room_may_be_free(self) -> None:
         """There may be room now for those that were refused for want of it."""
         self._for_room.begin_again()
@@ -469,6 +484,16 @@ class QuotaState:
             return False
         queue = self.books.queues.get(entry.waits_in)
         return entry.assumed or (queue is not None and not queue.inactive)
+
+    def is_held_back(self, key: str) -> bool:
+        """Whether a workload that waits is not tried again before something else changes than the room there is."""
+        entry = self.entries[key]
+        queue = self.books.queues.get(entry.waits_in)
+        return queue is not None and queue.waiting.is_held_back(entry)
+
+    def holds_quota(self, key: str) -> bool:
+        entry = self.entries.get(key)
+        return entry is not None and entry.holding is not None
 
     def _waits_for_pods(self) -> bool:
         """Whether somebody has quota whose pods are not ready yet."""

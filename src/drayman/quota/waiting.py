@@ -196,6 +196,13 @@ class Waiting:
             self._push(entry)
         return bool(roomless)
 
+    def try_again(self, entry: Entry) -> None:
+        """Have one workload be tried again, unless it must not be yet."""
+        if self.is_aside(entry) and entry.key not in self._later:
+            for kept in (self._alone, self._strangers, self._roomless):
+                kept.pop(entry.key, None)
+            self._push(entry)
+
     def wake_strangers(self, serves: Callable[[str], bool]) -> None:
         """Have those be tried again whose namespace is served by now."""
         for key, entry in tuple(self._strangers.items()):
@@ -216,8 +223,15 @@ class Waiting:
 
     def is_aside(self, entry: Entry) -> bool:
         """Whether a workload that waits was tried in vain, or must not be tried yet."""
-        kept = (self._alone, self._strangers, self._later)
-        return any(entry.key in each for each in kept) or self._shape(entry) in self._pooled
+        return self._is_put_aside(entry.key) or self._shape(entry) in self._pooled
+
+    def is_held_back(self, entry: Entry) -> bool:
+        """Whether a workload is not tried again before something else changes than the room there is."""
+        if entry.key in self._roomless:
+            return False
+        if self.strict and (first := self.head()) is not None and first.key != entry.key:
+            return True
+        return self.is_aside(entry)
 
     def in_order(self, first: Container[str] = ()) -> list[Entry]:
         """All that wait, in the order in which they would be tried as things are. `first` are those that wait for their victims."""
@@ -258,8 +272,16 @@ class Waiting:
         heappush(group.heap, (entry.facts.order, entry.key))
 
     def _is_ready(self, entry: Entry) -> bool:
-        is_aside = any(entry.key in each for each in (self._alone, self._strangers, self._later))
-        return not is_aside and self._shape(entry) in self._ready
+        return not self._is_put_aside(entry.key) and self._shape(entry) in self._ready
+
+    def _is_put_aside(self, key: str) -> bool:
+        """Whether a workload waits for itself, apart from its group."""
+        return (
+            key in self._alone
+            or key in self._strangers
+            or key in self._roomless
+            or key in self._later
+        )
 
     def _show(self, order: Order, shape: Hashable) -> None:
         if len(self._fronts) >= max(_FEW, 2 * len(self._ready)):
@@ -296,10 +318,7 @@ class Waiting:
             entry is not None
             and entry.facts.order == order
             and self._shape(entry) == shape
-            and key not in self._alone
-            and key not in self._strangers
-            and key not in self._roomless
-            and key not in self._later
+            and not self._is_put_aside(key)
         )
 
     def _pool(self, shape: Hashable) -> None:
