@@ -374,6 +374,7 @@ class QuotaState:
             self._preemptor.quarrels.forget()
             self.room_may_be_free()
         self._cycles += 1
+        self._preemptor.questions.begin_cycle(now)
         if self.past_use is not None:
             self.past_use.sample(now, self._used_by)
         refused: list[Decision] = []
@@ -421,9 +422,18 @@ class QuotaState:
 
     # Room for pods, where somebody looks for it.
 
-    def ask_for_room(self, room: RoomMaker | None) -> None:
-        """Have somebody be asked whether there is room, before anybody is driven out. None: quota alone decides."""
+    def ask_for_room(self, room: RoomMaker | None, work: int | None = None) -> None:
+        """Have somebody be asked whether there is room, before anybody is driven out. None: quota alone decides.
+
+        `work`: how much at a time (`preemption/questions.py`). Where that is not enough, the search goes on in the next cycle.
+        """
         self._preemptor.room = room
+        self._preemptor.questions.limit = work
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether another cycle has to follow, though nothing may have changed, because a search goes on."""
+        return self._preemptor.questions.is_cut
 
     def _gives_up_room(self, key: str) -> None:
         if self._preemptor.room is not None:
@@ -441,6 +451,7 @@ class QuotaState:
         if holding is None or not entry.assumed:
             return []
         queue = self.books.queues[holding.cluster_queue]
+        self._preemptor.questions.begin_turn(now)
         self.forget(key, now)
         again, decisions = self._for_room.decide(queue, entry, holding, lacking)
         queue.waiting.refuse(entry, again)

@@ -46,8 +46,10 @@ class ForRoom:
         if why:
             room.gives_up(entry.key)
             return Again.ROOM, [Refused(entry.key, WAITING_FOR_ROOM, _with(lacking, why))]
-        self._tried[queue.name] += 1
         found = self.victims(queue, entry, holding)
+        if found.is_unfinished:
+            return Again.AT_ONCE, [Refused(entry.key, WAITING_FOR_ROOM, lacking)]
+        self._tried[queue.name] += 1
         if any(each.entry.assumed for each in found.targets):
             # They were given quota just now, and nobody else knows yet.
             return Again.AT_ONCE, [Refused(entry.key, WAITING_FOR_ROOM, lacking)]
