@@ -249,6 +249,20 @@ async def test_a_preemption_that_could_not_be_written_is_decided_again() -> None
         assert plugin.is_done
 
 
+async def test_a_refusal_that_could_not_be_written_is_written_later() -> None:
+    """Also if nothing else ever changes: whoever waits says why."""
+    async with waiting_room() as room:
+        await room.queue(cpu=1)
+
+        def fail() -> None:
+            raise conflict(Subject("workloads", name="large"))
+
+        plugin = on_write(room, "large", fail)
+        await room.place.create(WORKLOADS, workload("large", cpu=2))
+        await room.workload(has("QuotaReserved", "False", "ExceedsMaxQuota"), "large")
+        assert plugin.is_done
+
+
 class Crash(AdmissionPlugin):
     """Ends whoever writes the status of a workload, from one write on."""
 
