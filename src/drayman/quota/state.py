@@ -287,12 +287,17 @@ class QuotaState:
     def not_driven_out(self, key: str, by: str) -> None:
         """Take back that a workload has to give up its quota for another one, because it could not be written."""
         self._preemptor.quarrels.forget()
-        victim, preemptor = self.entries.get(key), self.entries.get(by)
+        victim = self.entries.get(key)
         if victim is not None and victim.holding is not None:
             self.books.wake(victim.holding.cluster_queue)
         self._gives_up_room(by)
-        if preemptor is not None:
-            self.books.try_again(preemptor)
+        self.try_again(by)
+
+    def try_again(self, key: str) -> None:
+        """Have a workload be tried again, because what was decided about it could not be written."""
+        entry = self.entries.get(key)
+        if entry is not None:
+            self.books.try_again(entry)
 
     def _follow(self, entry: Entry, holding: Holding | None, now: float) -> None:
         """Make what a workload holds, and where it waits, agree with its object."""

@@ -274,7 +274,8 @@ class Admitting:
             if drives_out(made) and gathering:
                 # Who has to go may have got quota in a cycle before, and has to have it first.
                 outcome = await self._write(gathering)
-                if outcome is Outcome.REFUSED:
+                if outcome is not Outcome.WRITTEN:
+                    # They were decided with quota in mind that has been taken back.
                     self.verdicts.give_up(made)
                     return outcome
             gathering.add(made)

@@ -98,6 +98,9 @@ class Verdicts:
                     self._engine.forget(_key_of(each.key))
                 case Preempted(key, by):
                     self._engine.state.not_driven_out(key, by)
+                case Refused(key):
+                    # Who is set aside is not tried again by itself, and would never say why it waits.
+                    self._engine.state.try_again(key)
 
     def _bundle(self, made: Made, failed: list[Failed]) -> Bundle | None:
         key = _key_of(made.key)
