@@ -21,7 +21,8 @@ from drayman.quota.shares.groups import Strength, Worker, Workers, next_to_go, s
 
 Request: TypeAlias = Callable[[str], int]
 """How much a group takes when its turn comes."""
-_QueueKey: TypeAlias = tuple[Amount, ...]
+Turn: TypeAlias = tuple[Amount, ...]
+"""What sister queues are ordered by, the first first."""
 
 _BEYOND_ALL: Final = 10**12
 """How full a queue counts that uses something without a share."""
@@ -32,7 +33,7 @@ class Order:
 
     def __init__(self, accounts: Books, shares: Mapping[str, Amount]) -> None:
         self._accounts = accounts
-        self._tree = accounts.tree
+        self.tree = accounts.tree
         self._shares = shares
         self._known: dict[str, Amount] = {}
 
@@ -46,20 +47,22 @@ class Order:
     ) -> str:
         """The same, of the groups that are the first in each leaf."""
 
-        def key(queue: Queue, group: str) -> _QueueKey:
-            used, more = self._accounts.used[queue.name], request(group)
-            with_it = self._fullness(queue, used + more)
-            without = self._fullness(queue, used) if is_supposed else 0
-            return (
-                self._is_beyond(queue, used + more),
-                -queue.priority,
-                with_it,
-                without,
-                self._attainable(queue),
-                Fraction(queue.created),
-            )
+        def key(queue: Queue, group: str) -> Turn:
+            return self.turn(queue, request(group), is_supposed=is_supposed)
 
         return self._descend(firsts, key)
+
+    def turn(self, queue: Queue, more: int, *, is_supposed: bool = False) -> Turn:
+        """The place of a queue among its sisters, if its next group takes so much."""
+        used = self._accounts.used[queue.name]
+        return (
+            self._is_beyond(queue, used + more),
+            -queue.priority,
+            self._fullness(queue, used + more),
+            self._fullness(queue, used) if is_supposed else 0,
+            self._attainable(queue),
+            Fraction(queue.created),
+        )
 
     def rank(self, group: str) -> tuple[int, Strength, float, str]:
         """The place of a group in its queue."""
@@ -86,7 +89,7 @@ class Order:
             priority = stated.priority if by_priority else 0
             return (priority, Strength(2 - strength), -stated.created, group)
 
-        def key(queue: Queue, group: str) -> _QueueKey:
+        def key(queue: Queue, group: str) -> Turn:
             now = used[queue.name]
             return (
                 -self._is_beyond(queue, now),
@@ -127,9 +130,9 @@ class Order:
                 firsts[queue] = name
         return firsts
 
-    def _descend(self, firsts: Mapping[str, str], key: Callable[[Queue, str], _QueueKey]) -> str:
+    def _descend(self, firsts: Mapping[str, str], key: Callable[[Queue, str], Turn]) -> str:
         """Whose turn it is among the first groups of leaves: at each level the first queue, with the first group below it."""
-        tree = self._tree
+        tree = self.tree
         below: dict[str, dict[str, None]] = {}  # the queues below each that have groups
         for leaf in firsts:
             for name in tree.path(leaf):
@@ -144,14 +147,14 @@ class Order:
         name: str,
         firsts: Mapping[str, str],
         below: Mapping[str, Mapping[str, None]],
-        key: Callable[[Queue, str], _QueueKey],
+        key: Callable[[Queue, str], Turn],
     ) -> str:
         if name in firsts:
             return firsts[name]
         found = []
         for child in below[name]:
             group = self._first_below(child, firsts, below, key)
-            found.append((key(self._tree[child], group), child, group))
+            found.append((key(self.tree[child], group), child, group))
         return min(found)[2]
 
     def _is_beyond(self, queue: Queue, used: int) -> bool:
