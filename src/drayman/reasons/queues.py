@@ -44,7 +44,8 @@ def holders_in(book: QueueBook, name: str, resource: str, *, firm: bool = False)
     """Who holds something of a resource in a queue and those below it, those first that hold most."""
     held: dict[GangKey | str, int] = {}
     titles: dict[GangKey | str, str] = {}
-    for leaf in _below(book, name):
+    leaves = book.tree.leaves(name) if name in book.tree else (name,)
+    for leaf in leaves:
         for unit in book.units_in(leaf):
             for stake in book.pods_of(unit).values():
                 amount = getattr(stake.amounts, resource)
@@ -70,17 +71,3 @@ def _said(resource: str, amount: Amount) -> str:
     if resource == "cpu":
         return f"{float(amount) / 1000:g}"
     return str(Quantity(int(amount), Format.DECIMAL_SI))
-
-
-def _below(book: QueueBook, name: str) -> list[str]:
-    """The leaves below a queue, or itself."""
-    if name not in book.tree:
-        return [name]
-    upcoming, leaves = [name], []
-    while upcoming:
-        at = upcoming.pop()
-        children = book.tree.children(at)
-        upcoming += [each.name for each in children]
-        if not children:
-            leaves.append(at)
-    return leaves
