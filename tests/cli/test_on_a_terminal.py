@@ -216,6 +216,8 @@ CASES: Final = {
     ),
     "down, nothing runs": Case("down --data-dir none", "^error: nothing runs", 1, is_data=True),
     "status": Case("status", "^ready +yes", is_data=True),
+    "logs": Case("logs scheduler --tail 1", "^[0-9TZ:-]+ scheduler info pod ", is_data=True),
+    "logs, nothing ran": Case("logs --data-dir none", "^error: there is no ", 1, is_data=True),
     "status as data": Case("status -o json", '"ready": true', is_data=True),
     "kubeconfig": Case("kubeconfig", '"current-context"', is_data=True),
     "kubeconfig --path": Case("kubeconfig --path", "kubeconfig$", is_data=True),
