@@ -70,7 +70,8 @@ def run(
 ) -> None:
     """Run a node on this machine until Ctrl-C: containers are processes, drivers prepare their devices.
 
-    Without --kubeconfig it joins the cluster of the data directory; elsewhere it needs a file from `drayman node kubeconfig`. Containers run on when it ends, and the next one finds them.
+    Without --kubeconfig it joins the cluster of the data directory; elsewhere it needs a file from `drayman node kubeconfig`.
+    Containers run on when it ends, and the next one finds them.
     """
     node = name or machine_name()
     root = (root_dir or folder_of(where.data_dir).path / "nodes" / node).absolute()

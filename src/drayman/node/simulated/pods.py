@@ -23,6 +23,7 @@ from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import PODS
 from drayman.cluster.together import Bundle
 from drayman.cluster.writes import DeleteWrite, Parts, PartsWrite
+from drayman.driver_configs.known import refusal_of_allocation
 from drayman.inventory import DeviceId
 from drayman.node.kubernetes import MANAGER
 from drayman.node.simulated.agenda import Agenda
@@ -73,6 +74,9 @@ class SimulatedPods:
 
     def __len__(self) -> int:
         return len(self._runs)
+
+    def run_of(self, uid: str) -> PodRun | None:
+        return self._runs.get(uid)
 
     def node_of(self, uid: str) -> str | None:
         run = self._runs.get(uid)
@@ -221,6 +225,7 @@ class SimulatedPods:
                 return problem, []
             claims.append(claim)
         run.claims = tuple(claim.metadata.uid for claim in claims)
+        run.held = tuple(claims)
         return "", self._ready_writes(run)
 
     def _ready_writes(self, run: PodRun) -> list[PartsWrite[ResourceClaim]]:
@@ -246,6 +251,9 @@ class SimulatedPods:
         for result in claim.status.results:
             if self._context.published.find(result) is None:
                 return f"claim {name}: device {DeviceId.of(result)} is not there"
+        refusal = refusal_of_allocation(claim, self._context.published.find)
+        if refusal:
+            return f"claim {name}: {refusal}"
         busy = self.prepared.prepare(claim, pod.metadata.uid)
         if busy is None:
             return ""

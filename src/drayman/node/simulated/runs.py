@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from drayman.api.core import Pod
 from drayman.api.pods import is_finished
+from drayman.api.resource import ResourceClaim
 from drayman.api.times import parse_duration
 from drayman.node.simulated.model import EXIT_CODE, READY_AFTER, RUN_FOR, Timing
 from drayman.node.simulated.pod_status import SIGTERM_STATUS, PodProgress, Stage
@@ -48,6 +49,8 @@ class PodRun:
     progress: PodProgress = field(default_factory=PodProgress)
     claims: tuple[str, ...] = ()
     """Uids of the claims that are prepared for it."""
+    held: tuple[ResourceClaim, ...] = ()
+    """The claims as they were when they were prepared: what its containers saw, also after they have ended."""
     is_leaving: bool = False
     """Whether it is being stopped."""
     is_gone: bool = False

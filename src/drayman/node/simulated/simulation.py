@@ -27,6 +27,7 @@ from drayman.cluster.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLI
 from drayman.cluster.together import Bundle, write_together
 from drayman.node.kubernetes import MANAGER, SIMULATED
 from drayman.node.simulated.agenda import Agenda
+from drayman.node.simulated.answering.containers import SimulatedContainers
 from drayman.node.simulated.claim_status import awaits_binding, bound_devices, devices_write
 from drayman.node.simulated.compute_domains import DEFINITION, DOMAINS, domain_changes, domain_of
 from drayman.node.simulated.heartbeats import Heartbeats
@@ -82,6 +83,10 @@ class SimulatedNodes:
                 self._claim_cache, self._published, self._recorder, self._agenda, timing, _time
             )
         )
+        self.containers = SimulatedContainers(
+            client, self._published, self._pods.run_of, lambda name: name in self._living
+        )
+        """Logs of the pods, and commands in them."""
         self._domains: Cache[JsonObject] = Cache({})
         self._living: set[str] = set()
         self._frozen: dict[str, set[Entry]] = {}
@@ -158,6 +163,7 @@ class SimulatedNodes:
             self._living.discard(name)
             self._frozen.pop(name, None)
             self._pods.forget_node(name)
+            self.containers.all_changed()
             return
         if is_failed(node):
             self._living.discard(name)
@@ -181,6 +187,7 @@ class SimulatedNodes:
             self._pods.removed(pod)
         else:
             self._pods.seen(pod)
+        self.containers.changed(pod.metadata.uid)
 
     def _claim_changed(self, notice: Notice[ResourceClaim]) -> None:
         claim = notice.object
