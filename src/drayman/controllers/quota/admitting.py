@@ -346,7 +346,7 @@ class Admitting:
         return self.state.without_room(key, found.message, now)
 
     def _runs_elsewhere(self, admission: Admission) -> bool:
-        return self._checks.send_elsewhere(self.verdicts.required_checks(admission))
+        return self._checks.send_elsewhere(self.verdicts.required_checks(admission) or ())
 
     def _room_may_be_free(self) -> None:
         """Something in the cluster may have made room."""
