@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from itertools import islice
+from typing import Final, NamedTuple
 
 from drayman.api import codec
 from drayman.api.integers import parse_integer
@@ -52,7 +53,7 @@ class Visibility:
         queue = None if state is None else state.books.queues.get(call.name)
         if queue is None:
             raise not_found(Subject("clusterqueues", GROUP, call.name))
-        return _summary(call, _items(queue))
+        return _summary(call, _positions(queue))
 
     async def in_local_queue(self, call: Call) -> Response:
         state, key = self.state(), f"{call.namespace}/{call.name}"
@@ -60,12 +61,8 @@ class Visibility:
         if state is None or name is None:
             raise not_found(Subject("localqueues", GROUP, call.name))
         queue = state.books.queues.get(name)
-        own = (
-            item
-            for item in (() if queue is None else _items(queue))
-            if item["metadata"]["namespace"] == call.namespace
-            and item["localQueueName"] == call.name
-        )
+        waiting = () if queue is None else _positions(queue)
+        own = (each for each in waiting if each.entry.facts.queue == key)
         return _summary(call, own)
 
 
@@ -87,20 +84,32 @@ def _resource(kind: str, handler: Handler, *, namespaced: bool) -> ApiResource:
     )
 
 
-def _items(queue: ClusterQueueState) -> Iterator[Object]:
-    """All that wait in a cluster queue, with their positions there and in their local queues."""
-    positions: dict[str, int] = {}
+class _Position(NamedTuple):
+    """Where a workload waits."""
+
+    entry: Entry
+    in_cluster_queue: int
+    in_local_queue: int
+
+    def item(self) -> Object:
+        facts = self.entry.facts
+        return {
+            "metadata": _metadata(self.entry),
+            "priority": facts.priority,
+            "localQueueName": facts.queue.partition("/")[2],
+            "positionInClusterQueue": self.in_cluster_queue,
+            "positionInLocalQueue": self.in_local_queue,
+        }
+
+
+def _positions(queue: ClusterQueueState) -> Iterator[_Position]:
+    """All that wait in a cluster queue, in order."""
+    last: dict[str, int] = {}
     first = {queue.waiting.sticky} - {""}
     for number, entry in enumerate(queue.waiting.in_order(first)):
         local = entry.facts.queue
-        positions[local] = positions.get(local, -1) + 1
-        yield {
-            "metadata": _metadata(entry),
-            "priority": entry.facts.priority,
-            "localQueueName": local.partition("/")[2],
-            "positionInClusterQueue": number,
-            "positionInLocalQueue": positions[local],
-        }
+        last[local] = last.get(local, -1) + 1
+        yield _Position(entry, number, last[local])
 
 
 def _metadata(entry: Entry) -> Object:
@@ -115,11 +124,11 @@ def _metadata(entry: Entry) -> Object:
     return found
 
 
-def _summary(call: Call, items: Iterator[Object]) -> Response:
-    """A part of a list. Raises StatusError 400."""
+def _summary(call: Call, waiting: Iterator[_Position]) -> Response:
+    """A part of a list: what is not in it is not made. Raises StatusError 400."""
     query = call.request.query if call.request is not None else Query()
     offset, limit = _number(query, "offset", 0), _number(query, "limit", _LIMIT)
-    chosen = list(items)[offset : offset + limit]
+    chosen = [each.item() for each in islice(waiting, offset, offset + limit)]
     kind = {"kind": _KIND, "apiVersion": f"{GROUP}/{call.version}", "metadata": {}}
     return Response(200, encode({**kind, "items": chosen}) + b"\n")
 
