@@ -141,6 +141,10 @@ class Books:
         else:
             queue.inactive = ""
 
+    def is_active(self, queue: ClusterQueueState) -> bool:
+        """Whether a queue can give quota: nothing is wrong with it, and its cohorts form no circle."""
+        return not queue.inactive and queue.name not in self.forest.in_circles
+
     def take(self, entry: Entry, holding: Holding) -> None:
         """A workload has quota from now on."""
         entry.holding = holding
@@ -186,6 +190,13 @@ class Books:
         """Something may have become possible in the tree of a queue."""
         if name in self.queues:
             self._to_wake.add(name)
+
+    def try_again(self, entry: Entry) -> None:
+        """Have a workload be tried again, whatever came of it, if it waits and its time has come."""
+        queue = self.queues.get(entry.waits_in)
+        if queue is not None:
+            queue.waiting.try_again(entry)
+            self._ready[queue.name] = None
 
     def wake_everybody(self) -> None:
         self._to_wake.update(self.queues)

@@ -24,7 +24,8 @@ def kept_out(withheld: Withheld, state: ClusterState) -> Headline:
     """Why a queue keeps work out."""
     reason = _REASONS[withheld.barrier]
     if withheld.barrier is Barrier.NO_QUEUE:
-        return Headline.of(reason, f"{withheld.flaw[:1].upper()}{withheld.flaw[1:]}.")
+        end = "" if withheld.flaw.endswith("?") else "."
+        return Headline.of(reason, f"{withheld.flaw[:1].upper()}{withheld.flaw[1:]}{end}")
     name, resource = withheld.queue, withheld.resource
     where = f"Queue {name}" if name == withheld.leaf else f"Queue {name}, above {withheld.leaf},"
     bound, used = _said(resource, withheld.bound), _said(resource, withheld.used)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Final, NamedTuple
 
 from drayman.api import codec
@@ -34,6 +33,8 @@ VERSIONS: Final = ("v1beta2", "v1beta1")
 _KIND: Final = "PendingWorkloadsSummary"
 _PART: Final = "pendingworkloads"
 _LIMIT: Final = 1000
+_MOST: Final = 10_000
+"""At a time: tens of thousands may wait, and all else waits while an answer is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Visibility:
         queue = None if state is None else state.books.queues.get(call.name)
         if queue is None:
             raise not_found(Subject("clusterqueues", GROUP, call.name))
-        return _summary(call, _positions(queue))
+        return _summary(call, _line(queue))
 
     async def in_local_queue(self, call: Call) -> Response:
         state, key = self.state(), f"{call.namespace}/{call.name}"
@@ -61,9 +62,8 @@ class Visibility:
         if state is None or name is None:
             raise not_found(Subject("localqueues", GROUP, call.name))
         queue = state.books.queues.get(name)
-        waiting = () if queue is None else _positions(queue)
-        own = (each for each in waiting if each.entry.facts.queue == key)
-        return _summary(call, own)
+        line = () if queue is None else _line(queue)
+        return _summary(call, (each for each in line if each.entry.facts.queue == key))
 
 
 def _resource(kind: str, handler: Handler, *, namespaced: bool) -> ApiResource:
@@ -84,12 +84,12 @@ def _resource(kind: str, handler: Handler, *, namespaced: bool) -> ApiResource:
     )
 
 
-class _Position(NamedTuple):
-    """Where a workload waits."""
+class _Waiting(NamedTuple):
+    """One that waits, with its positions in its cluster queue and in its local queue."""
 
     entry: Entry
-    in_cluster_queue: int
-    in_local_queue: int
+    position: int
+    local_position: int
 
     def item(self) -> Object:
         facts = self.entry.facts
@@ -97,19 +97,19 @@ class _Position(NamedTuple):
             "metadata": _metadata(self.entry),
             "priority": facts.priority,
             "localQueueName": facts.queue.partition("/")[2],
-            "positionInClusterQueue": self.in_cluster_queue,
-            "positionInLocalQueue": self.in_local_queue,
+            "positionInClusterQueue": self.position,
+            "positionInLocalQueue": self.local_position,
         }
 
 
-def _positions(queue: ClusterQueueState) -> Iterator[_Position]:
-    """All that wait in a cluster queue, in order."""
-    last: dict[str, int] = {}
+def _line(queue: ClusterQueueState) -> Iterator[_Waiting]:
+    """All that wait in a cluster queue."""
+    positions: dict[str, int] = {}
     first = {queue.waiting.sticky} - {""}
     for number, entry in enumerate(queue.waiting.in_order(first)):
         local = entry.facts.queue
-        last[local] = last.get(local, -1) + 1
-        yield _Position(entry, number, last[local])
+        positions[local] = positions.get(local, -1) + 1
+        yield _Waiting(entry, number, positions[local])
 
 
 def _metadata(entry: Entry) -> Object:
@@ -124,11 +124,12 @@ def _metadata(entry: Entry) -> Object:
     return found
 
 
-def _summary(call: Call, waiting: Iterator[_Position]) -> Response:
-    """A part of a list: what is not in it is not made. Raises StatusError 400."""
+def _summary(call: Call, line: Iterator[_Waiting]) -> Response:
+    """A part of those that wait. Raises StatusError 400."""
     query = call.request.query if call.request is not None else Query()
     offset, limit = _number(query, "offset", 0), _number(query, "limit", _LIMIT)
-    chosen = [each.item() for each in islice(waiting, offset, offset + limit)]
+    waiting = list(line)
+    chosen = [each.item() for each in waiting[offset : offset + min(limit, _MOST)]]
     kind = {"kind": _KIND, "apiVersion": f"{GROUP}/{call.version}", "metadata": {}}
     return Response(200, encode({**kind, "items": chosen}) + b"\n")
 

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from drayman.api.core import Pod
 from drayman.api.custom_groups import KaiPodGroup, KaiQueue
+from drayman.api.near_names import did_you_mean
 from drayman.api.pods import entry_claims, is_done
 from drayman.api.resource import ResourceClaim, ResourceClaimTemplate
 from drayman.inventory.undo import UndoLog
@@ -171,7 +172,7 @@ class QueueBook:
         """Why no work can be in a queue of this name; None if it can."""
         known = self._objects.get(name)
         if known is None:
-            return f"there is no queue {name}"
+            return f"there is no queue {name}{did_you_mean(name, self._objects)}"
         if isinstance(known, str):
             return f"queue {name}, {known}"
         inactive = self.tree.inactive.get(name)
