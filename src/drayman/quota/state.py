@@ -233,7 +233,7 @@ class QuotaState:
             self._local.leave(entry.facts.queue, facts.key)
             entry.update(facts)
         self._local.join(facts.queue, facts.key)
-        entry.source = workload
+        entry.source, entry.told = workload, reading.told
         if facts.replaces:
             self._successors[facts.owner, facts.replaces] = facts.key
         if self._is_superseded(facts):
