@@ -83,12 +83,12 @@ class Admitting:
             lambda: self.state,
             self._runs_elsewhere,
         )
-        LostNodes(shared, lambda: self.state, self.rooms)
+        lost_nodes = LostNodes(shared, lambda: self.state, self.rooms)
         self._changed: OrderedDict[Key, None] = OrderedDict()
         """Workloads to be looked at, in the order of their changes."""
         self._event = asyncio.Event()
         self._breaks = Breaks()
-        self._listeners: list[Listener] = []
+        self._listeners: list[Listener] = [lost_nodes.told]
         self._queue_listeners: list[Callable[[], None]] = []
         self._count_listeners: list[Callable[[], None]] = []
         self._touched: set[Key] = set()

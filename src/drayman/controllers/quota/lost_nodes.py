@@ -62,6 +62,15 @@ class LostNodes:
         self._of_all = True
         """Whether all have to be looked at, as at first."""
         self._of: dict[Key, None] = {}
+        self._untold: set[Key] = set()
+        """Those with a lost node that the engine does not know to hold quota yet. They are looked at when it is told of them."""
+
+    def told(self, key: Key) -> None:
+        """The engine was told of a Workload."""
+        if key in self._untold:
+            self._untold.discard(key)
+            self._of[key] = None
+            self._rooms.look_again()
 
     def _node(self, notice: Notice[Node]) -> None:
         old, new = notice.old, notice.object
@@ -149,9 +158,7 @@ class LostNodes:
     async def _replace(self, known: Known, lost: frozenset[str]) -> None:
         found = self._state().replaced("/".join(known.key), lost)
         if found is None:
-            self._of_all = (
-                True  # The engine does not know of it yet. It is looked at again when it does.
-            )
+            self._untold.add(known.key)
             return
         if isinstance(found, NotPlaced):
             await self._rooms.evict(known, found.message)
