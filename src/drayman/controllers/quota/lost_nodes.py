@@ -28,7 +28,7 @@ from drayman.cluster.together import write_together
 from drayman.controllers.quota.book import Known
 from drayman.controllers.quota.loop import Key
 from drayman.controllers.quota.pod_writes import PodWrites
-from drayman.controllers.quota.rooms import RoomKeeping
+from drayman.controllers.quota.rooms import RoomKeeping, no_room_for
 from drayman.controllers.quota.seating import BY_WORKLOAD, set_of, workload_keys
 from drayman.controllers.quota.shared import Shared
 from drayman.placement.fit.readiness import is_ready
@@ -124,7 +124,9 @@ class LostNodes:
             return
         every = sorted(before | lost)
         if len(every) > 1:
-            await self._rooms.evict(known, f"more than one node is lost: {', '.join(every)}")
+            await self._rooms.evict(
+                known, f"More than one of its nodes is lost: {', '.join(every)}"
+            )
             return
         if before != lost:
             unhealthy = tuple(UnhealthyNode(name=each) for each in every)
@@ -161,11 +163,11 @@ class LostNodes:
             self._untold.add(known.key)
             return
         if isinstance(found, NotPlaced):
-            await self._rooms.evict(known, found.message)
+            await self._rooms.evict(known, no_room_for(found.message))
             return
         room = self._rooms.rearrange(known, found)
         if isinstance(room, Unfit):
-            await self._rooms.evict(known, room.message)
+            await self._rooms.evict(known, no_room_for(room.message))
             return
         failed: list[ClusterError] = []
         bundle = self._shared.book.bundle(
