@@ -155,3 +155,33 @@ def test_whoever_changes_shape_leaves_its_group() -> None:
     assert head(waiting) == "b"
     waiting.discard("b")
     assert head(waiting) is None
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("is_alike", [True, False], ids=["of the same shape", "of another shape"])
+def test_whoever_comes_and_goes_takes_up_no_more_room(strict: bool, is_alike: bool) -> None:
+    """Behind one that stays, another one is stopped and resumed for ever: the queue does not grow, and the order stays."""
+    first, last = entry("a"), entry("z", since=9)
+    waiting = queue_of(first, last, strict=strict)
+    if is_alike:
+        waiting.refuse(first, Again.NO_QUOTA)
+    coming = entry("b", cpu=1 if is_alike else 2, since=1)
+    sizes = []
+    for _ in range(10):
+        for _ in range(200):
+            waiting.discard("b")
+            waiting.add(coming, 0.0)
+        sizes.append(_kept(waiting))
+    assert max(sizes) < 200
+    waiting.wake()
+    seen = []
+    while (found := waiting.head()) is not None:
+        seen.append(found.key)
+        waiting.discard(found.key)
+    assert seen == ["a", "b", "z"]
+
+
+def _kept(waiting: Waiting) -> int:
+    """How many items a queue keeps."""
+    groups = (*waiting._pooled.values(), *waiting._ready.values())
+    return sum(len(group.heap) for group in groups) + len(waiting._fronts)

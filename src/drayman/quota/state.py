@@ -32,7 +32,7 @@ from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.cycle import Cycle
 from drayman.quota.decisions import Decision, Evicted, Refused, Reserved
 from drayman.quota.demands import NotPlaced, Pricing, Unpriced
-from drayman.quota.entries import Entry, Holding
+from drayman.quota.entries import Entry, Facts, Holding
 from drayman.quota.flavors.assigning import Rules
 from drayman.quota.flavors.placing import Placing
 from drayman.quota.flavors.prices import FlavorPrices
@@ -44,6 +44,7 @@ from drayman.quota.reading import read
 from drayman.quota.reasons import (
     MISCONFIGURED,
     PENDING_EVALUATION,
+    SUSPENDED,
 )
 from drayman.quota.settings import IGNORE_UNDECLARED, QuotaSettings
 from drayman.quota.standing import standing_of
@@ -57,8 +58,8 @@ class QuotaState:
         self.settings = settings
         self.books = Books()
         self.entries: dict[str, Entry] = {}
-        self._successors: dict[str, str] = {}
-        """By the key of a workload, the one that takes its place when it gets quota."""
+        self._successors: dict[tuple[str, str], str] = {}
+        """By the owner and the key of a workload, the one that takes its place when it gets quota."""
         self._pricing = pricing
         self._nodes: dict[str, object] = {}
         """What was last seen of each node, as far as places depend on it."""
@@ -234,8 +235,8 @@ class QuotaState:
         self._local.join(facts.queue, facts.key)
         entry.source = workload
         if facts.replaces:
-            self._successors[facts.replaces] = facts.key
-        if self._is_superseded(facts.key):
+            self._successors[facts.owner, facts.replaces] = facts.key
+        if self._is_superseded(facts):
             self._retire(entry)
             return
         if reading.holding is None and entry.assumed:
@@ -264,8 +265,9 @@ class QuotaState:
         self.claims.release(entry)
         self._dequeue(entry)
         if entry.facts.replaces:
-            if self._successors.get(entry.facts.replaces) == key:
-                del self._successors[entry.facts.replaces]
+            place = entry.facts.owner, entry.facts.replaces
+            if self._successors.get(place) == key:
+                del self._successors[place]
             self._reinstate(entry.facts.replaces, 0.0)
 
     def forget(self, key: str, now: float) -> None:
@@ -326,15 +328,19 @@ class QuotaState:
 
     # A slice of a job that takes the place of a smaller one.
 
-    def _is_superseded(self, key: str) -> bool:
+    def _is_superseded(self, facts: Facts) -> bool:
         """Whether another workload has taken the place of this one, and holds what it held."""
-        successor = self.entries.get(self._successors.get(key, ""))
-        return successor is not None and successor.holding is not None
+        successor = self.entries.get(self._successors.get((facts.owner, facts.key), ""))
+        return (
+            successor is not None
+            and successor.holding is not None
+            and successor.facts.takes_the_place_of(facts)
+        )
 
     def _supersede(self, entry: Entry) -> None:
         """A workload has quota: that of the one whose place it takes is part of it."""
         old = self.entries.get(entry.facts.replaces) if entry.facts.replaces else None
-        if old is not None:
+        if old is not None and entry.facts.takes_the_place_of(old.facts):
             self._retire(old)
 
     def _retire(self, entry: Entry) -> None:
@@ -373,6 +379,7 @@ class QuotaState:
             self._preemptor.quarrels.forget()
             self.room_may_be_free()
         self._cycles += 1
+        self._preemptor.questions.begin_cycle(now)
         if self.past_use is not None:
             self.past_use.sample(now, self._used_by)
         refused: list[Decision] = []
@@ -420,9 +427,18 @@ class QuotaState:
 
     # Room for pods, where somebody looks for it.
 
-    def ask_for_room(self, room: RoomMaker | None) -> None:
-        """Have somebody be asked whether there is room, before anybody is driven out. None: quota alone decides."""
+    def ask_for_room(self, room: RoomMaker | None, work: int | None = None) -> None:
+        """Have somebody be asked whether there is room, before anybody is driven out. None: quota alone decides.
+
+        `work`: how much at a time (`preemption/questions.py`). Where that is not enough, the search goes on in the next cycle.
+        """
         self._preemptor.room = room
+        self._preemptor.questions.limit = work
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether another cycle has to follow, though nothing may have changed, because a search goes on."""
+        return self._preemptor.questions.is_cut
 
     def _gives_up_room(self, key: str) -> None:
         if self._preemptor.room is not None:
@@ -440,6 +456,7 @@ class QuotaState:
         if holding is None or not entry.assumed:
             return []
         queue = self.books.queues[holding.cluster_queue]
+        self._preemptor.questions.begin_turn(now)
         self.forget(key, now)
         again, decisions = self._for_room.decide(queue, entry, holding, lacking)
         queue.waiting.refuse(entry, again)
@@ -496,8 +513,8 @@ class QuotaState:
     def _problem(self, queue: ClusterQueueState, entry: Entry) -> tuple[Again, Refused] | None:
         """What keeps a head from being looked at."""
         if queue.node is None:
-            text = f"ClusterQueue {queue.name} is inactive: its cohorts form a circle"
-            return Again.ALONE, Refused(entry.key, PENDING_EVALUATION, text)
+            text = f"ClusterQueue {queue.name} is inactive: its cohorts form a circle, beginning with {queue.spec.cohort_name}"
+            return Again.ALONE, Refused(entry.key, SUSPENDED, text)
         if not self._serves(queue, entry.facts.namespace):
             text = "Workload namespace doesn't match ClusterQueue selector"
             return Again.NAMESPACE, Refused(entry.key, MISCONFIGURED, text)
@@ -532,7 +549,10 @@ class QuotaState:
         local = self._local.find(local_queue)
         queue = None if local is None else self.books.queues.get(local.cluster_queue)
         return (
-            local is not None and not local.is_stopped and queue is not None and not queue.inactive
+            local is not None
+            and not local.is_stopped
+            and queue is not None
+            and self.books.is_active(queue)
         )
 
     def waiting_in(self, local_queue: str) -> Iterator[str]:

@@ -27,7 +27,7 @@ from drayman.controllers.quota.source import ConfigurationSource
 from drayman.controllers.quota.tally import QueueTally
 from drayman.controllers.running import all_controllers, start_controllers
 from drayman.drivers.profiles import HardwareCluster
-from drayman.node import Report, SimulatedNode, SimulatedNodes
+from drayman.node.simulated import Report, SimulatedNode, SimulatedNodes
 from drayman.scheduler.leading import Candidate
 from drayman.scheduler.leading import Report as SchedulerReport
 from drayman.scheduler.options import SchedulerOptions
@@ -105,7 +105,9 @@ async def running(
             end.push_async_callback(_cancel, scheduling)
             # Before the nodes are made: they are ready once the scheduler's handlers have been notified of them.
             await candidate.decided()
-        await _start_nodes(_simulated(client, informers, parts.hardware), informers, report, end)
+        nodes = _simulated(client, informers, parts.hardware)
+        await _start_nodes(nodes, informers, report, end)
+        core.nodes.simulated = nodes.containers
         yield
 
 
@@ -152,6 +154,7 @@ def _simulated(
 
 def _nothing_runs(core: Core) -> None:
     core.running = frozenset()
+    core.nodes.simulated = None
 
 
 async def _cancel(task: asyncio.Task[Any]) -> None:

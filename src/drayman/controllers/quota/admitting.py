@@ -37,6 +37,7 @@ from drayman.controllers.quota.verdicts import Outcome, Verdicts
 from drayman.controllers.quota.view import DELETED, ClusterView
 from drayman.quota.decisions import Decision, Refused, Reserved
 from drayman.quota.fitting.fitter import Unfit
+from drayman.quota.preemption.questions import WORK_OF_A_TURN
 from drayman.quota.state import QuotaState
 from drayman.quota.topology.devices import DeviceCounter
 from drayman.workloads.queued import life
@@ -158,7 +159,7 @@ class Admitting:
 
     def _new_state(self) -> QuotaState:
         state = QuotaState(self._shared.configuration.quota, self.devices)
-        state.ask_for_room(self.rooms)
+        state.ask_for_room(self.rooms, WORK_OF_A_TURN)
         return state
 
     def _handler(self, type_: type) -> Callable[[Notice[Any]], None]:
@@ -268,6 +269,8 @@ class Admitting:
         if outcome is not Outcome.WRITTEN:
             pause = _PAUSE_S if outcome is Outcome.REFUSED else _SOON_S
             asyncio.get_running_loop().call_later(pause, self._event.set)
+        elif self.state.is_unfinished:
+            self._event.set()
         if self._touched:
             for listener in self._count_listeners:
                 listener()
