@@ -192,3 +192,30 @@ def test_examples_are_valid() -> None:
     result = validate(str(ROOT / "examples"), str(ROOT / "examples" / "classes"))
     assert result.stdout == ""
     assert result.exit_code == 0
+
+
+REFUSED = (
+    GOOD.rstrip()
+    + """
+    config:
+    - opaque:
+        driver: gpu.nvidia.com
+        parameters:
+          apiVersion: resource.nvidia.com/v1beta1
+          kind: GpuConfig
+          sharing: {strategy: MPSS}
+"""
+)
+
+
+def test_what_a_driver_will_refuse_is_a_warning(folder: Path) -> None:
+    """The API server accepts it, so it is no error; the line and the field are named all the same."""
+    (folder / "refused.yaml").write_text(REFUSED)
+    result = validate("refused.yaml", "-o", "json")
+    assert result.exit_code == 0
+    (finding,) = json.loads(result.stdout)["findings"]
+    assert finding["severity"] == "warning"
+    assert finding["field"] == "spec.devices.config[0].opaque.parameters"
+    assert finding["message"] == (
+        "driver gpu.nvidia.com refuses it: sharing.strategy: 'MPSS' is none of TimeSlicing, MPS"
+    )

@@ -7,7 +7,7 @@ those that need several objects at once: names that occur twice and admin access
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -100,8 +100,21 @@ class _Collector:
         return LoadFinding(severity, self._findings[-1].file, 0, "", "", message)
 
 
-def check_files(inputs: Iterable[tuple[str, bytes]], selectors: SelectorChecker) -> Report:
-    """Check files, given as names and bytes. Never raises for what is in them."""
+Advice = Callable[[ApiStruct], Iterable[tuple[str, str]]]
+"""What others than the API server will say about an object: paths and messages."""
+
+
+def no_advice(_: ApiStruct) -> Iterable[tuple[str, str]]:
+    """Nobody else is asked."""
+    return ()
+
+
+def check_files(
+    inputs: Iterable[tuple[str, bytes]],
+    selectors: SelectorChecker,
+    advice: Advice = no_advice,
+) -> Report:
+    """Check files, given as names and bytes. Never raises for what is in them. What is advised is reported as warnings."""
     objects: list[LoadedObject] = []
     findings = _Collector()
     for result in load_files(inputs):
@@ -113,7 +126,7 @@ def check_files(inputs: Iterable[tuple[str, bytes]], selectors: SelectorChecker)
             break
     namespaces = _namespaces(objects)
     for loaded in objects:
-        findings.extend(_check(loaded, selectors, namespaces))
+        findings.extend(_check(loaded, selectors, namespaces, advice))
         if findings.full:
             break
     findings.extend(_duplicates(objects))
@@ -129,7 +142,10 @@ def _namespaces(objects: Iterable[LoadedObject]) -> dict[str, Namespace]:
 
 
 def _check(
-    loaded: LoadedObject, selectors: SelectorChecker, namespaces: dict[str, Namespace]
+    loaded: LoadedObject,
+    selectors: SelectorChecker,
+    namespaces: dict[str, Namespace],
+    advice: Advice,
 ) -> Iterator[LoadFinding]:
     if loaded.carried is None:
         return
@@ -141,9 +157,9 @@ def _check(
     # Several rules may say the same about one field.
     for error in {str(error): error for error in errors}.values():
         yield loaded.finding(error.path, error.body, error=error)
-    if isinstance(value, ResourceSlice):
-        for path, message in warnings(value):
-            yield loaded.finding(path, message, severity=Severity.WARNING)
+    told = warnings(value) if isinstance(value, ResourceSlice) else advice(value)
+    for path, message in told:
+        yield loaded.finding(path, message, severity=Severity.WARNING)
 
 
 def _defaulted(carried: Carried[ApiStruct], version: str) -> ApiStruct:

@@ -137,7 +137,7 @@ async def simulated_node(client: Client, name: str) -> Node:
     """The node. Raises NoSuchObjectError for one that does not exist, and UserError for one that is not simulated."""
     from drayman.cluster.errors import NotFoundError
     from drayman.cluster.resources import NODES
-    from drayman.node.simulated.model import SIMULATED
+    from drayman.node.kubernetes import SIMULATED
 
     try:
         found = await client.get(NODES, name)

@@ -10,7 +10,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.padding import Padding
 from rich.table import Table
 
-from drayman.cli.explain.drawing import headline, unseen
+from drayman.cli.explain.drawing import headline, refused, unseen
 from drayman.cli.explain.layout import AS_SEEN, INDENT, Trimmed, plain, prose, section
 from drayman.cli.explain.queue import charges
 from drayman.cli.prices import money
@@ -51,6 +51,9 @@ class PlanDrawing:
         if waiting:
             yield section("what would wait", "", *_reasons(waiting))
         placed = [pod for pod in report.pods if pod.waits is None]
+        configs = dict.fromkeys(text for pod in report.pods for text in pod.refused_configs)
+        if configs:
+            yield refused(list(configs)[:MOST_REASONS])
         if placed:
             most = len(placed) if self.all_pods else MOST_PODS
             yield section("where the others would go" if waiting else "where pods would go", "")
@@ -73,6 +76,10 @@ def _answer(report: PlanAnswer) -> RenderableType:
     if report.copies > 1:
         lead = f"{report.copies_fitting:,} of {report.copies:,} copies fit"
         return prose((lead, style), f"{seen}: {said}.")
+    stuck = sum(bool(pod.refused_configs) for pod in report.pods if pod.waits is None)
+    if not waiting and stuck:
+        said = f"{stuck:,} of {counted(total, 'pod')} would get devices and not start"
+        return prose(("Fits, but does not start", "bold red"), f"{seen}: {said}.")
     if not waiting:
         said = f"all {total:,} pods would run" if total > 1 else "the pod would run"
         return prose(("Fits", style), f"{seen}: {said}.")

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from drayman.drivers.kit.driver import Driver
 
 DRIVERS: Final = {
+    "gpu.nvidia.com": "drayman.drivers.nvidia.driver:NvidiaGpuDriver",
     "gpu.example.com": "drayman.drivers.example.drivers:ExampleGpuDriver",
     "net.example.com": "drayman.drivers.example.drivers:ExampleNetDriver",
     "cpu.example.com": "drayman.drivers.example.drivers:ExampleCpuDriver",

@@ -293,6 +293,8 @@ class Explanation(ApiStruct):
     holders: tuple[Holder, ...] = ()
     holders_left_out: int = 0
     """How many more there are."""
+    refused_configs: tuple[str, ...] = ()
+    """For a pod that does not run yet: what drivers will refuse when they prepare its devices."""
     spelling: tuple[Spelling, ...] = ()
     values: tuple[Value, ...] = ()
     remedies: tuple[Remedy, ...] = ()

@@ -43,6 +43,7 @@ from drayman.reasons.headline import Headlines
 from drayman.reasons.lost import LOST
 from drayman.reasons.planned import Planned
 from drayman.reasons.reason import Headline, Outlook, Reason
+from drayman.reasons.refused_configs import refused_configs
 from drayman.reasons.volumes import volumes_under_way
 from drayman.reasons.waiting import before_nodes, demand_of, held_back
 from drayman.reasons.wording import and_list
@@ -55,6 +56,16 @@ def explain_pod(
 
     `planned` is what the world has only because of a plan.
     """
+    found = _placed_or_not(world, pod, planned, with_remedies=with_remedies)
+    if pod.status.phase == "Running" or is_finished(pod):
+        return found
+    refused = refused_configs(world.state, pod)
+    return msgspec.structs.replace(found, refused_configs=refused) if refused else found
+
+
+def _placed_or_not(
+    world: World, pod: Pod, planned: Planned | None, *, with_remedies: bool
+) -> Explanation:
     if is_held_by_queue(world, pod):
         return explain_queued_pod(world, pod)
     if world.state.gangs.member(pod.metadata.uid) is not None:

@@ -10,6 +10,7 @@ from drayman.api.checking import Report, check_files
 from drayman.api.loading import LoadFinding
 from drayman.api.struct import ApiStruct
 from drayman.cel.device import check_selector
+from drayman.driver_configs.known import advice_about
 
 _LONGEST_KIND: Final = 63
 
@@ -40,8 +41,11 @@ class Validation(ApiStruct):
 
 
 def validate(inputs: Iterable[tuple[str, bytes]]) -> Report:
-    """Check files, given as names and bytes. Device selectors are compiled and their cost is estimated."""
-    return check_files(inputs, check_selector)
+    """Check files, given as names and bytes. Device selectors are compiled and their cost is estimated.
+
+    What drivers will refuse when they prepare devices, the API server accepts: these are warnings.
+    """
+    return check_files(inputs, check_selector, advice_about)
 
 
 def validation(report: Report, unreadable: Sequence[str] = ()) -> Validation:

@@ -187,6 +187,13 @@ class Books:
         if name in self.queues:
             self._to_wake.add(name)
 
+    def try_again(self, entry: Entry) -> None:
+        """Have a workload be tried again, whatever came of it, if it waits and its time has come."""
+        queue = self.queues.get(entry.waits_in)
+        if queue is not None:
+            queue.waiting.try_again(entry)
+            self._ready[queue.name] = None
+
     def wake_everybody(self) -> None:
         self._to_wake.update(self.queues)
 

@@ -296,6 +296,8 @@ class Cycle:
     def _refuse(self, nominee: Nominee, again: Again, refusal: Refusal | None) -> None:
         said = refusal or Refusal(WAITING_FOR_QUOTA, "insufficient unused quota")
         entry = nominee.entry
+        if self._preemptor.room is not None and again not in (Again.VICTIMS, Again.AT_ONCE):
+            self._preemptor.room.gives_up(entry.key)
         # Who preempts begins with the first flavor again: with its victims gone, everything may be otherwise.
         entry.positions = {} if again is Again.VICTIMS else nominee.assignment.positions
         if again is Again.NO_QUOTA:
@@ -318,7 +320,9 @@ def _without_room(found: Found) -> str:
 def _replaced(queue: ClusterQueueState, entry: Entry) -> dict[str, Entry]:
     """The workload whose place another one takes, if that holds quota of the same queue."""
     old = queue.holders.get(entry.facts.replaces) if entry.facts.replaces else None
-    return {} if old is None else {old.key: old}
+    if old is None or not entry.facts.takes_the_place_of(old.facts):
+        return {}
+    return {old.key: old}
 
 
 def _flavors_of(entries: Iterable[Entry]) -> dict[tuple[str, str], str]:

@@ -103,6 +103,12 @@ class Facts(Struct, frozen=True):
     pods_ready: bool
     replaces: str = ""
     """The key of the workload whose place it takes when it gets quota: a smaller slice of the same job, with part of what it asks for."""
+    owner: str = ""
+    """The uid of the object that it is for; empty: nobody's."""
+
+    def takes_the_place_of(self, other: Facts) -> bool:
+        """Whether it counts instead of another one: of its own job only, since anybody might write that it replaces somebody."""
+        return self.replaces == other.key and bool(self.owner) and self.owner == other.owner
 
     def asks_otherwise(self, later: Facts) -> bool:
         """Whether it asks for something else later on, or in another place, or with another right."""

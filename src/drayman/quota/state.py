@@ -32,7 +32,7 @@ from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.cycle import Cycle
 from drayman.quota.decisions import Decision, Evicted, Refused, Reserved
 from drayman.quota.demands import NotPlaced, Pricing, Unpriced
-from drayman.quota.entries import Entry, Holding
+from drayman.quota.entries import Entry, Facts, Holding
 from drayman.quota.flavors.assigning import Rules
 from drayman.quota.flavors.placing import Placing
 from drayman.quota.flavors.prices import FlavorPrices
@@ -57,8 +57,8 @@ class QuotaState:
         self.settings = settings
         self.books = Books()
         self.entries: dict[str, Entry] = {}
-        self._successors: dict[str, str] = {}
-        """By the key of a workload, the one that takes its place when it gets quota."""
+        self._successors: dict[tuple[str, str], str] = {}
+        """By the owner and the key of a workload, the one that takes its place when it gets quota."""
         self._pricing = pricing
         self._nodes: dict[str, object] = {}
         """What was last seen of each node, as far as places depend on it."""
@@ -234,8 +234,8 @@ class QuotaState:
         self._local.join(facts.queue, facts.key)
         entry.source = workload
         if facts.replaces:
-            self._successors[facts.replaces] = facts.key
-        if self._is_superseded(facts.key):
+            self._successors[facts.owner, facts.replaces] = facts.key
+        if self._is_superseded(facts):
             self._retire(entry)
             return
         if reading.holding is None and entry.assumed:
@@ -264,8 +264,9 @@ class QuotaState:
         self.claims.release(entry)
         self._dequeue(entry)
         if entry.facts.replaces:
-            if self._successors.get(entry.facts.replaces) == key:
-                del self._successors[entry.facts.replaces]
+            place = entry.facts.owner, entry.facts.replaces
+            if self._successors.get(place) == key:
+                del self._successors[place]
             self._reinstate(entry.facts.replaces, 0.0)
 
     def forget(self, key: str, now: float) -> None:
@@ -281,6 +282,16 @@ class QuotaState:
             self._follow(entry, None, now)
         elif entry.holding is not None:
             self.books.wake(entry.holding.cluster_queue)
+
+    def not_driven_out(self, key: str, by: str) -> None:
+        """Take back that a workload has to give up its quota for another one, because it could not be written."""
+        self._preemptor.quarrels.forget()
+        victim, preemptor = self.entries.get(key), self.entries.get(by)
+        if victim is not None and victim.holding is not None:
+            self.books.wake(victim.holding.cluster_queue)
+        self._gives_up_room(by)
+        if preemptor is not None:
+            self.books.try_again(preemptor)
 
     def _follow(self, entry: Entry, holding: Holding | None, now: float) -> None:
         """Make what a workload holds, and where it waits, agree with its object."""
@@ -311,15 +322,19 @@ class QuotaState:
 
     # A slice of a job that takes the place of a smaller one.
 
-    def _is_superseded(self, key: str) -> bool:
+    def _is_superseded(self, facts: Facts) -> bool:
         """Whether another workload has taken the place of this one, and holds what it held."""
-        successor = self.entries.get(self._successors.get(key, ""))
-        return successor is not None and successor.holding is not None
+        successor = self.entries.get(self._successors.get((facts.owner, facts.key), ""))
+        return (
+            successor is not None
+            and successor.holding is not None
+            and successor.facts.takes_the_place_of(facts)
+        )
 
     def _supersede(self, entry: Entry) -> None:
         """A workload has quota: that of the one whose place it takes is part of it."""
         old = self.entries.get(entry.facts.replaces) if entry.facts.replaces else None
-        if old is not None:
+        if old is not None and entry.facts.takes_the_place_of(old.facts):
             self._retire(old)
 
     def _retire(self, entry: Entry) -> None:
@@ -370,6 +385,7 @@ class QuotaState:
                 again, refusal = problem
                 refused.append(refusal)
                 queue.waiting.refuse(entry, again)
+                self._gives_up_room(entry.key)
         one_at_a_time = self.settings.wait_for_pods_ready.block_admission
         run = Cycle(
             self._rules,
@@ -407,6 +423,10 @@ class QuotaState:
     def ask_for_room(self, room: RoomMaker | None) -> None:
         """Have somebody be asked whether there is room, before anybody is driven out. None: quota alone decides."""
         self._preemptor.room = room
+
+    def _gives_up_room(self, key: str) -> None:
+        if self._preemptor.room is not None:
+            self._preemptor.room.gives_up(key)
 
     def room_may_be_free(self) -> None:
         """There may be room now for those that were refused for want of it."""
@@ -453,6 +473,16 @@ class QuotaState:
             return False
         queue = self.books.queues.get(entry.waits_in)
         return entry.assumed or (queue is not None and not queue.inactive)
+
+    def is_held_back(self, key: str) -> bool:
+        """Whether a workload that waits is not tried again before something else changes than the room there is."""
+        entry = self.entries[key]
+        queue = self.books.queues.get(entry.waits_in)
+        return queue is not None and queue.waiting.is_held_back(entry)
+
+    def holds_quota(self, key: str) -> bool:
+        entry = self.entries.get(key)
+        return entry is not None and entry.holding is not None
 
     def _waits_for_pods(self) -> bool:
         """Whether somebody has quota whose pods are not ready yet."""

@@ -42,6 +42,8 @@ class PlannedPod(ApiStruct):
     """Of the devices that it would get in addition to what its claims have; None if its node has no price."""
     waits: Headline | None = None
     """Why it would wait."""
+    refused_configs: tuple[str, ...] = ()
+    """What drivers will refuse when they prepare its devices, so that it would not start."""
     copy: int = 1
     """The copy that it belongs to, counted from 1."""
 

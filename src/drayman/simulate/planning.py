@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
+import msgspec
+
 from drayman.api import codec
 from drayman.api.core import Pod
 from drayman.api.pods import is_active
@@ -20,6 +22,7 @@ from drayman.placement.prices import MILLION, amount_of, label_faults
 from drayman.placement.world import Objects, World
 from drayman.reasons.planned import Planned
 from drayman.reasons.reason import Reason
+from drayman.reasons.refused_configs import refused_configs
 from drayman.simulate.aftermath import afterwards
 from drayman.simulate.copying import Wanted, objects_of
 from drayman.simulate.expanding import MOST_PODS, ExpandedPod, Expansion, Workload
@@ -91,7 +94,7 @@ class Planning:
             if result.waits is not None:
                 context.waiting.add((result.namespace, result.name))
                 self._note(turn, result.waits.reason)
-        pods = tuple(results[id(turn)] for turn in turns)
+        pods = tuple(self._with_refusals(results[id(turn)], turn.pod) for turn in turns)
         return self._report(pods)
 
     def afterwards(self) -> tuple[World, Planned, list[Pod]]:
@@ -109,6 +112,10 @@ class Planning:
                 for expanded in self._expansion.of(workload):
                     pod = self._groups.shared_with(expanded.pod)
                     yield Turn(replace(expanded, pod=pod), number)
+
+    def _with_refusals(self, planned: PlannedPod, pod: Pod) -> PlannedPod:
+        refused = refused_configs(self._world.state, pod)
+        return msgspec.structs.replace(planned, refused_configs=refused) if refused else planned
 
     def _make_volume_claims(self, pod: Pod) -> None:
         """Volume claims that belong to the pod alone are made as soon as the pod exists."""

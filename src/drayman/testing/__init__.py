@@ -11,5 +11,6 @@ async with TestCluster(folder) as cluster, FakeKubelet(cluster.client, "node-1",
 from drayman.testing.cluster import TestCluster
 from drayman.testing.hardware import FakeMachine
 from drayman.testing.kubelet import FakeKubelet
+from drayman.testing.nvml import FakeGpu, FakeNvml
 
-__all__ = ["FakeKubelet", "FakeMachine", "TestCluster"]
+__all__ = ["FakeGpu", "FakeKubelet", "FakeMachine", "FakeNvml", "TestCluster"]

@@ -165,7 +165,7 @@ async def test_many_cycles_need_few_transactions() -> None:
         assert seen.number <= 30
         tally = room.place.running.controllers[-1]._shared.tally
         assert tally.attempts == {("success",): 60}
-        assert tally.admitted == tally.reserved == {("q",): 60}
+        assert tally.cluster.admitted == tally.cluster.reserved == {("q", ""): 60}
         reasons = await room.place.reasons()
         assert (reasons.count("QuotaReserved"), reasons.count("Admitted")) == (60, 60)
 
@@ -229,7 +229,7 @@ async def test_who_got_quota_in_the_same_gathering_can_be_driven_out() -> None:
         assert guest.status.is_true("Evicted")
         await room.workload(lambda found: found.status.admission is None, "guest")
         tally = room.place.running.controllers[-1]._shared.tally
-        assert tally.reserved == {("a",): 1, ("b",): 2}
+        assert tally.cluster.reserved == {("a", ""): 1, ("b", ""): 2}
         assert tally.preempted == {("b", "InCohortReclamation"): 1}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -87,6 +88,35 @@ async def test_a_pod_waits_for_its_claim() -> None:
         assert (await w.client.get(POD_VALUES, "p", NAMESPACE))["status"]["phase"] == "Pending"
         await w.reserve("c", pod)
         await w.until_phase("p", "Running")
+
+
+SHARING = {
+    "a strategy": ({"strategy": "MPSS"}, "sharing.strategy: 'MPSS' is none of TimeSlicing, MPS"),
+    "a limit": (
+        {"strategy": "MPS", "mpsConfig": {"defaultPinnedDeviceMemoryLimit": "banana"}},
+        "sharing.mpsConfig.defaultPinnedDeviceMemoryLimit: ",
+    ),
+    "a field": ({"stragety": "MPS"}, "unknown field sharing.stragety"),
+}
+
+
+@pytest.mark.parametrize("name", SHARING)
+async def test_a_configuration_that_its_driver_refuses_holds_the_pod(name: str) -> None:
+    """It has its devices and stays in ContainerCreating; the event has the words of the driver."""
+    sharing, problem = SHARING[name]
+    head = {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "GpuConfig"}
+    opaque = {"driver": "gpu.nvidia.com", "parameters": head | {"sharing": sharing}}
+    async with world("dgx-h100=1") as w:
+        device = ("gpu.nvidia.com", "dgx-h100-0", "gpu-0")
+        await w.claim("c", device, config=[{"source": "FromClaim", "opaque": opaque}])
+        await w.pod("p", "dgx-h100-0", claims=["c"])
+        event = await w.event("FailedPrepareDynamicResources")
+        lead = "claim c: driver gpu.nvidia.com: configuration of the claim: "
+        assert event["note"].startswith(f"{lead}{problem}")
+        status = (await w.client.get(POD_VALUES, "p", NAMESPACE))["status"]
+        assert status["phase"] == "Pending"
+        (container,) = status["containerStatuses"]
+        assert container["state"]["waiting"]["reason"] == "ContainerCreating"
 
 
 async def test_a_claim_of_a_group_is_for_the_pods_of_that_group() -> None:

@@ -66,19 +66,23 @@ class World:
         return made
 
     async def claim(self, name: str, *devices: tuple[str, str, str], **more: Json) -> Object:
-        """Creates a claim that has devices: (driver, pool, device). `more`: annotations, devices of the spec, fields of the results."""
+        """Creates a claim that has devices: (driver, pool, device).
+
+        `more`: annotations, devices of the spec, configuration, fields of the results.
+        """
         request = {"name": "all", "exactly": {"deviceClassName": "any", "allocationMode": "All"}}
         body = {
             "metadata": {"name": name, "annotations": more.pop("annotations", {})},
             "spec": {"devices": more.pop("spec", {"requests": [request]})},
         }
         first = body["spec"]["devices"]["requests"][0]["name"]
+        config = more.pop("config", [])
         await self.client.create(CLAIM_VALUES, body, NAMESPACE)
         results = [
             {"request": first, "driver": driver, "pool": pool, "device": device, **more}
             for driver, pool, device in devices
         ]
-        allocation = {"status": {"allocation": {"devices": {"results": results}}}}
+        allocation = {"status": {"allocation": {"devices": {"results": results, "config": config}}}}
         return await self.client.patch(
             CLAIM_VALUES, name, merge_patch(allocation), NAMESPACE, subresource="status"
         )

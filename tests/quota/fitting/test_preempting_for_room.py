@@ -217,6 +217,63 @@ def test_two_never_count_on_the_same_place() -> None:
     assert len(hall.admitted() & {"big-q", "big-p"}) == 1
 
 
+def left_by_big() -> Hall:
+    """`big` has driven out `new`, which is gone for good; the free devices of node b are enough for it."""
+    hall = Hall(
+        gpu_cluster(2, 2),
+        queue("q", 100, within="LowerPriority"),
+        queue("p", 100, within="LowerPriority"),
+    )
+    for number, (name, node) in enumerate((("old", "a"), ("new", "b"))):
+        made = template(["one"], nodeSelector={HOST: node})
+        hall.submit(work(name, "q", made, at=number))
+        running(hall, name)
+    hall.submit(work("big", "q", template(["two"], 4), priority=1, at=9))
+    assert preempted(hall.settle()) == {"new": "InClusterQueue"}
+    return hall
+
+
+def lower_quota(hall: Hall) -> None:
+    cluster_queue, _ = queue("q", 2, within="LowerPriority")
+    hall.put(cluster_queue)
+
+
+def exclude_namespace(hall: Hall) -> None:
+    cluster_queue, _ = queue("q", 100, within="LowerPriority")
+    cluster_queue["spec"]["namespaceSelector"] = {"matchLabels": {"other": "yes"}}
+    hall.put(cluster_queue)
+
+
+def put_another_in_front(hall: Hall) -> None:
+    """The queue is strict, and its head gets no quota."""
+    cluster_queue, _ = queue("q", 100, within="LowerPriority", queueingStrategy="StrictFIFO")
+    hall.put(cluster_queue)
+    hall.submit(work("head", "q", template([], 101), priority=2, at=8))
+
+
+@pytest.mark.parametrize("change", [lower_quota, exclude_namespace, put_another_in_front])
+def test_room_is_not_kept_for_who_does_not_wait_for_it_any_more(change: Any) -> None:
+    """Something keeps the preemptor from what it had made room for. An equal workload of another queue is not kept waiting for it."""
+    hall = left_by_big()
+    change(hall)
+    hall.settle()
+    hall.finish(Q + "new")
+    hall.settle()
+    assert "big" not in hall.admitted()
+    hall.submit(work("other", "p", template(["two"]), priority=1, at=10))
+    hall.settle()
+    assert "other" in hall.admitted()
+
+
+def test_a_preemption_that_was_not_written_is_decided_again() -> None:
+    """Room is not kept for the preemptor until then, which is tried again at once."""
+    hall = left_by_big()
+    hall.quota.not_driven_out(Q + "new", Q + "big")
+    assert not hall.clearing.is_awaited(Q + "big")
+    decisions = hall.quota.cycle(hall.now)
+    assert [each.key for each in decisions] == [Q + "big"]
+
+
 # Laws.
 
 
@@ -294,6 +351,8 @@ class Checking:
     def __init__(self, hall: Hall) -> None:
         self._hall = hall
         self.fits = hall.clearing.fits
+        self.is_awaited = hall.clearing.is_awaited
+        self.gives_up = hall.clearing.gives_up
 
     def awaits(self, entry: Entry, admission: Admission, victims: frozenset[str]) -> None:
         """There is room without the victims. If it was for room alone, there is none if any of them stays."""

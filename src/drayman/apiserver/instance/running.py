@@ -31,12 +31,12 @@ from drayman.apiserver.instance.scheduler_metrics import SchedulerMetrics
 from drayman.apiserver.instance.starting import CHECK, SCHEDULER_CHECK, Start
 from drayman.apiserver.instance.store_metrics import StoreMetrics
 from drayman.apiserver.lifecycle.running import Lifecycle
+from drayman.apiserver.security.admission_records import AdmissionRecords
 from drayman.apiserver.security.aggregation import RoleAggregation
 from drayman.apiserver.security.authority import ServingFiles
 from drayman.apiserver.security.kubelets import kubelet_context
 from drayman.apiserver.security.owner_references import OwnerPermissions
 from drayman.apiserver.security.private_files import write_private
-from drayman.apiserver.security.room_records import RoomRecords
 from drayman.apiserver.serving.assembly import make_server
 from drayman.apiserver.serving.http import Listener, RunningServer
 from drayman.apiserver.serving.http import start as listen
@@ -120,7 +120,7 @@ async def _start(options: Options, end: AsyncExitStack, report: Report | None) -
     end.push_async_callback(end_extensions, server.core)
     access = arrange_access(server, options.folder, options.host, options.audit_log, end)
     core = server.core
-    core.admission.plugins.append(RoomRecords(core.authorizer))
+    core.admission.plugins.append(AdmissionRecords(core.authorizer))
     if options.enforce_owner_permissions:
         core.admission.plugins.append(OwnerPermissions(core.authorizer, core.resources))
     if options.guard_devices:

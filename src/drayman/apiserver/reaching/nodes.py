@@ -7,7 +7,7 @@ from typing import Final
 
 from drayman.apiserver.protocol.errors import StatusError, Subject
 from drayman.apiserver.served.strategy import Object
-from drayman.node.simulated.model import SIMULATED
+from drayman.node.kubernetes import SIMULATED
 from drayman.node.streams.kubelet import PORT, Kubelets
 from drayman.node.streams.model import NodeApi
 

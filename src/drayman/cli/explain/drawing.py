@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -127,6 +127,8 @@ def unseen(what: tuple[str, ...]) -> RenderableType:
 
 def _grounds(explanation: Explanation, now: float, width: int) -> Iterator[RenderableType]:
     """What the answer is based on, and what to do about it."""
+    if explanation.refused_configs:
+        yield refused(explanation.refused_configs)
     if explanation.spelling:
         found = [_spelling(each) for each in explanation.spelling]
         yield section("spelling", "", *found)
@@ -154,6 +156,12 @@ def _grounds(explanation: Explanation, now: float, width: int) -> Iterator[Rende
     if explanation.alternatives:
         title = "where it could go" if explanation.headline.reason.kind else "why here"
         yield section(title, "best nodes first", *alternatives(explanation.alternatives))
+
+
+def refused(configs: Iterable[str]) -> RenderableType:
+    """What drivers will refuse."""
+    lines = [prose(plain(f"{text[:1].upper()}{text[1:]}."), indent=INDENT) for text in configs]
+    return section("what keeps it from starting", "once it has its devices", *lines)
 
 
 def _spelling(found: Spelling) -> RenderableType:

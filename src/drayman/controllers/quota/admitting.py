@@ -80,7 +80,7 @@ class Admitting:
             shared,
             self._view,
             self._room_may_be_free,
-            self._is_waiting,
+            lambda: self.state,
             self._runs_elsewhere,
         )
         LostNodes(shared, lambda: self.state, self.rooms)
@@ -340,9 +340,6 @@ class Admitting:
             self.state.forget(key, now)
             return []
         return self.state.without_room(key, found.message, now)
-
-    def _is_waiting(self, key: str) -> bool:
-        return self.state.is_waiting(key)
 
     def _runs_elsewhere(self, admission: Admission) -> bool:
         return self._checks.send_elsewhere(self.verdicts.required_checks(admission))

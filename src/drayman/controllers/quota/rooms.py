@@ -24,7 +24,7 @@ from drayman.controllers.quota.loop import Key
 from drayman.controllers.quota.shared import Shared
 from drayman.controllers.quota.view import DELETED, ClusterView
 from drayman.quota.entries import Entry
-from drayman.quota.fitting.clearing import Clearing
+from drayman.quota.fitting.clearing import Clearing, Queued
 from drayman.quota.fitting.departing import Departing
 from drayman.quota.fitting.fitter import Moved, Unfit
 from drayman.quota.fitting.rearranging import rearranged
@@ -42,7 +42,7 @@ _log: Final = logging.getLogger(__name__)
 class _Used:
     """What there is once room was asked for: whose it is, what is about to come free, and who waits for that."""
 
-    def __init__(self, shared: Shared, view: ClusterView, waits: Callable[[str], bool]) -> None:
+    def __init__(self, shared: Shared, view: ClusterView, queued: Callable[[], Queued]) -> None:
         state = view.state
         self.rooms = Rooms(state)
         self.departing = Departing(state)
@@ -50,7 +50,7 @@ class _Used:
         for pod in pods:
             self.rooms.see(pod)
         self.departing.begin(pods)
-        self.clearing = Clearing(self.rooms, self.departing, shared.flavors, shared.clock, waits)
+        self.clearing = Clearing(self.rooms, self.departing, shared.flavors, shared.clock, queued)
 
 
 class RoomKeeping:
@@ -61,16 +61,16 @@ class RoomKeeping:
         shared: Shared,
         view: ClusterView,
         improved: Callable[[], None],
-        waits: Callable[[str], bool],
+        queued: Callable[[], Queued],
         runs_elsewhere: Callable[[Admission], bool],
     ) -> None:
-        """`improved` is called a moment after something may fit that did not; `waits` says whether a workload waits for quota,
-        `runs_elsewhere` whether pods with an admission run in another cluster, so that they need no room here.
+        """`improved` is called a moment after something may fit that did not; `queued` knows where workloads stand
+        in their queues, and `runs_elsewhere` says whether pods with an admission run in another cluster, so that they need no room here.
         """
         self._shared = shared
         self._view = view
         self._improved = improved
-        self._waits = waits
+        self._queued = queued
         self._runs_elsewhere = runs_elsewhere
         self._in_use: _Used | None = None
         self._overwritten: dict[Key, str] = {}
@@ -117,6 +117,15 @@ class RoomKeeping:
         if self._is_needed(admission):
             self._used().clearing.awaits(entry, admission, victims)
 
+    def is_awaited(self, key: str) -> bool:
+        """Whether a workload waits for the room of others that it had driven out."""
+        return self._in_use is not None and self._in_use.clearing.is_awaited(key)
+
+    def gives_up(self, key: str) -> None:
+        """A workload does not wait for the room of others any more."""
+        if self._in_use is not None:
+            self._in_use.clearing.gives_up(key)
+
     def _is_needed(self, admission: Admission) -> bool:
         return bool(self._view.state.nodes) and not self._runs_elsewhere(admission)
 
@@ -141,7 +150,7 @@ class RoomKeeping:
 
     def _used(self) -> _Used:
         if self._in_use is None:
-            self._in_use = _Used(self._shared, self._view, self._waits)
+            self._in_use = _Used(self._shared, self._view, self._queued)
             for known in self._shared.book.all():
                 self._in_use.rooms.follow(known.workload)
         return self._in_use

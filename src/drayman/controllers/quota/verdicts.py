@@ -40,6 +40,10 @@ _PASSING: Final = (ConflictError, NotFoundError, NoneType)
 """Somebody else was quicker: what they did is known soon."""
 
 
+Failed = tuple[Made, ClusterError | None]
+"""A decision that was not written, and what the server said; None if it was not asked, because the Workload is another one by now."""
+
+
 class Outcome(Enum):
     """What became of decisions."""
 
@@ -70,11 +74,10 @@ class Verdicts:
 
     async def carry_out(self, made: Sequence[Made]) -> Outcome:
         """Write decisions, many in one transaction."""
-        failed: list[tuple[Key, ClusterError | None]] = []
+        failed: list[Failed] = []
         bundles = [bundle for each in made if (bundle := self._bundle(each, failed)) is not None]
         await write_together(self._shared.client, bundles, largest=_TOGETHER)
-        for key, _ in failed:
-            self._engine.forget(key)
+        self.give_up([each for each, _ in failed])
         if not failed:
             return Outcome.WRITTEN
         passing = all(isinstance(error, _PASSING) for _, error in failed)
@@ -90,15 +93,18 @@ class Verdicts:
     def give_up(self, made: Sequence[Made]) -> None:
         """Take back decisions that are not going to be written."""
         for each in made:
-            if not isinstance(each.decision, Refused):
-                self._engine.forget(_key_of(each.key))
+            match each.decision:
+                case Reserved():
+                    self._engine.forget(_key_of(each.key))
+                case Preempted(key, by):
+                    self._engine.state.not_driven_out(key, by)
 
-    def _bundle(self, made: Made, failed: list[tuple[Key, ClusterError | None]]) -> Bundle | None:
+    def _bundle(self, made: Made, failed: list[Failed]) -> Bundle | None:
         key = _key_of(made.key)
         known = self._shared.book.find(key)
         if known is None or known.is_leaving or not _is_about(made, known):
             if isinstance(made.decision, Reserved):
-                failed.append((key, None))
+                failed.append((made, None))
             return None
         status, report = self._outcome(made.decision, known)
         if status == known.status:
@@ -106,7 +112,7 @@ class Verdicts:
         return self._shared.book.bundle(
             known,
             status,
-            partial(self._refused, known, failed),
+            partial(self._refused, made, failed),
             partial(self._written, known.key, report),
             annotations=_notes(made, known),
         )
@@ -115,12 +121,10 @@ class Verdicts:
         report(written)
         self._engine.tell(key)
 
-    def _refused(
-        self, known: Known, failed: list[tuple[Key, ClusterError | None]], error: ClusterError
-    ) -> None:
-        failed.append((known.key, error))
+    def _refused(self, made: Made, failed: list[Failed], error: ClusterError) -> None:
+        failed.append((made, error))
         level = logging.DEBUG if isinstance(error, _PASSING) else logging.WARNING
-        _log.log(level, "Workload %s/%s: %s; deciding again", *known.key, error)
+        _log.log(level, "Workload %s: %s; deciding again", made.key, error)
 
     def _outcome(
         self, decision: Decision, known: Known

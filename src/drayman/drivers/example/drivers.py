@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import click
 
+from drayman.driver_configs.decoding import Config
+from drayman.driver_configs.example import GpuConfig
 from drayman.drivers.example import devices
-from drayman.drivers.example.config import GpuConfig
 from drayman.drivers.example.devices import CPU, GPU, NET, Setting
-from drayman.drivers.kit.config import Config
 from drayman.drivers.kit.driver import Driver
 from drayman.drivers.kit.model import Allocated, Claim, Hardware, Prepared, PreparedDevice
 

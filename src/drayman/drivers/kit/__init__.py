@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from drayman.api.resource import Device as Device
     from drayman.api.struct import always as always
+    from drayman.driver_configs.decoding import Config as Config
+    from drayman.driver_configs.decoding import ConfigError as ConfigError
     from drayman.drivers.describing import capacity as capacity
     from drayman.drivers.describing import integer as integer
     from drayman.drivers.describing import string as string
     from drayman.drivers.describing import version as version
     from drayman.drivers.kit.command import command_of as command_of
     from drayman.drivers.kit.command import main as main
-    from drayman.drivers.kit.config import Config as Config
     from drayman.drivers.kit.driver import Driver as Driver
-    from drayman.drivers.kit.errors import ConfigError as ConfigError
     from drayman.drivers.kit.errors import KitError as KitError
     from drayman.drivers.kit.errors import PrepareError as PrepareError
     from drayman.drivers.kit.model import Allocated as Allocated
@@ -40,9 +40,9 @@ _NAMES: Final = {
     "api.struct": "always",
     "drivers.describing": "capacity integer string version",
     "drivers.kit.command": "command_of main",
-    "drivers.kit.config": "Config",
+    "driver_configs.decoding": "Config ConfigError",
     "drivers.kit.driver": "Driver",
-    "drivers.kit.errors": "ConfigError KitError PrepareError",
+    "drivers.kit.errors": "KitError PrepareError",
     "drivers.kit.model": "Allocated Claim Hardware Health Prepared PreparedDevice",
     "drivers.kit.options": "PluginOptions",
     "drivers.kit.plugin": "Plugin",

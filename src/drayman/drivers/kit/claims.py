@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from drayman.api.resource import Device, DeviceRequestAllocationResult, ResourceClaim
-from drayman.drivers.kit.config import DecodedConfigs
+from drayman.driver_configs.decoding import DecodedConfigs
 from drayman.drivers.kit.driver import Driver
 from drayman.drivers.kit.errors import PrepareError
 from drayman.drivers.kit.model import Allocated, Claim, Consumer

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from typing import TYPE_CHECKING, ClassVar
 
 from drayman.api.resource import Device
-from drayman.drivers.kit.config import Config
+from drayman.driver_configs.decoding import Config
 from drayman.drivers.kit.model import Claim, Hardware, Health, Prepared, PreparedDevice
 
 if TYPE_CHECKING:

@@ -2,9 +2,10 @@
 
 KitError
 ├── PrepareError        a claim cannot be prepared; the message is shown with the pod
-│   └── ConfigError     the configuration in a claim or class is wrong; names the field
 ├── CheckpointError     what an earlier run has prepared cannot be read; names the file and what to do
 └── PublishError        what was discovered cannot be published; names the devices
+
+A configuration that is wrong is a ConfigError of `drayman.driver_configs`, which others than drivers raise too.
 """
 
 from __future__ import annotations
@@ -16,10 +17,6 @@ class KitError(Exception):
 
 class PrepareError(KitError):
     """Raised by a driver, or by the kit on its behalf: why the devices of a claim are not ready."""
-
-
-class ConfigError(PrepareError):
-    """A configuration that the driver does not accept."""
 
 
 class CheckpointError(KitError):

@@ -11,7 +11,7 @@ from drayman.api.meta import Condition
 from drayman.api.quantity import Quantity
 from drayman.api.resource import CounterSet, Device, NetworkDeviceData
 from drayman.api.struct import Json
-from drayman.drivers.kit.config import Config
+from drayman.driver_configs.decoding import Config
 from drayman.plugins.cdi import ContainerEdits, DeviceNode, Hook, Mount, NetDevice
 from drayman.plugins.model import ClaimRef
 
@@ -119,6 +119,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
     """For every container that uses any of the devices."""
     mounts: Sequence[Mount] = ()
     device_nodes: Sequence[DeviceNode] = ()
+    hooks: Sequence[Hook] = ()
     state: Json = None
     """JSON that `unprepare` finds in the claim, also after a restart."""
 
@@ -129,6 +130,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
             env=environment(self.env),
             mounts=tuple(self.mounts),
             device_nodes=tuple(self.device_nodes),
+            hooks=tuple(self.hooks),
         )
 
 

@@ -24,11 +24,12 @@ from drayman.api.resource import Device, ResourceClaim
 from drayman.cluster import Client
 from drayman.cluster.errors import ClusterError, NotFoundError, StatusError
 from drayman.cluster.resources import RESOURCE_CLAIMS
+from drayman.driver_configs.decoding import ConfigError
 from drayman.drivers.kit.checkpoint import Checkpoint, Record
 from drayman.drivers.kit.claims import DeviceKey, claim_of, own_results, require_usable
 from drayman.drivers.kit.driver import Driver, Preparation
 from drayman.drivers.kit.edits import answer_for, cdi_kind
-from drayman.drivers.kit.errors import ConfigError, KitError, PrepareError
+from drayman.drivers.kit.errors import KitError, PrepareError
 from drayman.drivers.kit.locks import Locks
 from drayman.drivers.kit.metrics import Metrics
 from drayman.drivers.kit.model import Claim, Prepared
@@ -140,7 +141,7 @@ class Preparer:
 
     def _reason(self, error: Exception, what: str) -> str:
         """What the node is told. Errors that nobody has thought of are also logged with where they come from."""
-        if isinstance(error, KitError | CdiError):
+        if isinstance(error, KitError | ConfigError | CdiError):
             _log.warning("%s: %s", what, error)
             return str(error)
         if isinstance(error, ClusterError):

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Final
 
 from drayman.drivers.describing import Slot
+from drayman.drivers.nvidia.devices import GpuModel
 from drayman.drivers.profiles import dranet
 from drayman.drivers.profiles.machines import Machine
-from drayman.drivers.profiles.nvidia import GpuModel
 from drayman.drivers.profiles.nvidia_boards import Board, profile
 from drayman.drivers.profiles.nvidia_products import A100_80GB, H100_SXM, H200_SXM
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from drayman.drivers.describing import Slot
+from drayman.drivers.nvidia.devices import GpuModel
 from drayman.drivers.profiles import dranet, machines, nvidia
 from drayman.drivers.profiles.hardware import HardwareNode
 from drayman.drivers.profiles.machines import Machine, Spot
@@ -77,7 +78,7 @@ _RDMA_NUMBERS: Final = 12
 def _board(
     name: str,
     machine: Machine,
-    model: nvidia.GpuModel,
+    model: GpuModel,
     pairs: tuple[_Pair, ...] = _HOPPER,
     card: dranet.Card = dranet.CONNECTX7_IB,
 ) -> Board:

@@ -8,13 +8,14 @@ from functools import partial
 
 from drayman.api.resource import DeviceClass, ResourceSlice
 from drayman.drivers.describing import Slot
+from drayman.drivers.nvidia.devices import GpuModel
 from drayman.drivers.profiles import dranet, machines, nvidia, processors
 from drayman.drivers.profiles.hardware import HardwareNode
 from drayman.drivers.profiles.machines import Machine, Spot
 from drayman.drivers.profiles.nvidia_products import CLASSES, DEFINITIONS
 from drayman.drivers.profiles.profile import Profile
 
-Gpus = Callable[[str, nvidia.GpuModel, Sequence[Slot]], tuple[ResourceSlice, ...]]
+Gpus = Callable[[str, GpuModel, Sequence[Slot]], tuple[ResourceSlice, ...]]
 """How the driver offers the GPUs of a node, which the administrator decides: a function of `nvidia`."""
 
 
@@ -23,7 +24,7 @@ class Board:
     """A machine and what sits in its slots."""
 
     machine: Machine
-    model: nvidia.GpuModel
+    model: GpuModel
     gpus: tuple[Slot, ...]
     nics: tuple[dranet.Nic, ...]
     name: str

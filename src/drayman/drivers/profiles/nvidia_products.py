@@ -7,14 +7,14 @@ from typing import Final
 from drayman.api.resource import DeviceClass
 from drayman.api.struct import Json
 from drayman.drivers.describing import device_class
-from drayman.drivers.profiles import mig
-from drayman.drivers.profiles.nvidia import GpuModel
+from drayman.drivers.nvidia import mig
+from drayman.drivers.nvidia.devices import MEBIBYTE, GpuModel
 
 A100_40GB: Final = GpuModel(
     product="NVIDIA A100-SXM4-40GB",
     architecture="Ampere",
     compute_capability="8.0.0",
-    memory_mebibytes=40960,
+    memory_bytes=40960 * MEBIBYTE,
     mig_profiles=mig.A100_40GB,
     pci_id="0x20b0",
     divides_when_idle=False,
@@ -24,7 +24,7 @@ A100_80GB: Final = GpuModel(
     product="NVIDIA A100-SXM4-80GB",
     architecture="Ampere",
     compute_capability="8.0.0",
-    memory_mebibytes=81920,
+    memory_bytes=81920 * MEBIBYTE,
     mig_profiles=mig.A100_80GB,
     pci_id="0x20b2",
     divides_when_idle=False,
@@ -33,7 +33,7 @@ H100_SXM: Final = GpuModel(
     product="NVIDIA H100 80GB HBM3",
     architecture="Hopper",
     compute_capability="9.0.0",
-    memory_mebibytes=81559,
+    memory_bytes=81559 * MEBIBYTE,
     mig_profiles=mig.H100_80GB,
     pci_id="0x2330",
 )
@@ -41,7 +41,7 @@ H200_SXM: Final = GpuModel(
     product="NVIDIA H200",
     architecture="Hopper",
     compute_capability="9.0.0",
-    memory_mebibytes=143771,
+    memory_bytes=143771 * MEBIBYTE,
     mig_profiles=mig.H200_141GB,
     pci_id="0x2335",
 )
@@ -49,7 +49,7 @@ B200_SXM: Final = GpuModel(
     product="NVIDIA B200",
     architecture="Blackwell",
     compute_capability="10.0.0",
-    memory_mebibytes=183359,
+    memory_bytes=183359 * MEBIBYTE,
     mig_profiles=mig.B200_180GB,
     pci_id="0x2901",
 )
@@ -57,11 +57,13 @@ GB200: Final = GpuModel(
     product="NVIDIA GB200",
     architecture="Blackwell",
     compute_capability="10.0.0",
-    memory_mebibytes=189471,
+    memory_bytes=189471 * MEBIBYTE,
     mig_profiles=mig.B200_180GB,
     pci_id="0x2941",
     addressing_mode="ATS",
 )
+
+MODELS: Final = (A100_40GB, A100_80GB, H100_SXM, H200_SXM, B200_SXM, GB200)
 
 
 def _of_type(name: str, type_: str, extended_resource: str | None = None) -> DeviceClass:

@@ -68,9 +68,7 @@ class Seats:
         departing = Departing(cluster)
         departing.begin(self._world.objects.pods)
         flavors, now = state.books.flavors, self._world.now
-        state.ask_for_room(
-            Clearing(rooms, departing, lambda: flavors, lambda: now, state.is_waiting)
-        )
+        state.ask_for_room(Clearing(rooms, departing, lambda: flavors, lambda: now, lambda: state))
         try:
             yield
         finally:

@@ -8,11 +8,6 @@ from typing import Final
 from drayman.api.core import Node
 from drayman.api.resource import ResourceSlice
 
-MANAGER: Final = "drayman-node"
-"""Who owns the fields that the simulation writes."""
-
-SIMULATED: Final = "drayman.dev/simulated"
-"""Label of a node that the simulation may touch; its value is `true`."""
 FAILED: Final = "drayman.dev/failed"
 """Annotation of a node that is to be silent: no heartbeats, and its pods stay as they are."""
 

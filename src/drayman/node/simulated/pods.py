@@ -23,10 +23,12 @@ from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import PODS
 from drayman.cluster.together import Bundle
 from drayman.cluster.writes import DeleteWrite, Parts, PartsWrite
+from drayman.driver_configs.known import refusal_of_allocation
 from drayman.inventory import DeviceId
+from drayman.node.kubernetes import MANAGER
 from drayman.node.simulated.agenda import Agenda
 from drayman.node.simulated.claim_status import devices_write, ready_devices
-from drayman.node.simulated.model import MANAGER, Timing
+from drayman.node.simulated.model import Timing
 from drayman.node.simulated.pod_status import Stage, status_of
 from drayman.node.simulated.preparing import PreparedClaims
 from drayman.node.simulated.published import PublishedDevices
@@ -249,6 +251,9 @@ class SimulatedPods:
         for result in claim.status.results:
             if self._context.published.find(result) is None:
                 return f"claim {name}: device {DeviceId.of(result)} is not there"
+        refusal = refusal_of_allocation(claim, self._context.published.find)
+        if refusal:
+            return f"claim {name}: {refusal}"
         busy = self.prepared.prepare(claim, pod.metadata.uid)
         if busy is None:
             return ""

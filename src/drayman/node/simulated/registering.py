@@ -18,7 +18,7 @@ from drayman.api.core import Node
 from drayman.api.meta import OwnerReference
 from drayman.api.resource import DeviceClass, ResourceSlice
 from drayman.api.struct import Json
-from drayman.api.times import micro_timestamp, timestamp
+from drayman.api.times import timestamp
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.options import DeleteOptions
@@ -32,7 +32,8 @@ from drayman.cluster.resources import (
 )
 from drayman.cluster.together import Bundle, write_together
 from drayman.cluster.writes import DeleteWrite, PatchWrite
-from drayman.node.simulated.model import SIMULATED, SimulatedNode, is_failed
+from drayman.node.kubernetes import SIMULATED, VERSION, lease_of
+from drayman.node.simulated.model import SimulatedNode, is_failed
 from drayman.node.simulated.pod_status import node_address
 from drayman.node.simulated.publication import WRITE_OPTIONS, Publication, Report
 
@@ -42,9 +43,6 @@ DEFINITIONS: Final = generic(
     "CustomResourceDefinition",
     namespaced=False,
 )
-LEASE_NAMESPACE: Final = "kube-node-lease"
-LEASE_SECONDS: Final = 40
-VERSION: Final = "v1.36.4"
 _NODE_VALUES: Final = NODES.as_values()
 
 
@@ -72,7 +70,7 @@ async def register(
             changes.append(publication.create(_NODE_VALUES, _node_value(each.node, now)))
         elif name not in silent:
             changes.append(publication.patch(ready_write(name, timestamp(now))))
-        changes.append(publication.create(LEASES, _lease(name, now)))
+        changes.append(publication.create(LEASES, lease_of(name, now)))
     await write_together(client, changes)
     # Slices are owned by their nodes, whose uids are known once they are there.
     uids = {n.metadata.name: n.metadata.uid for n in (await client.list_all(NODES)).items}
@@ -188,17 +186,4 @@ def ready_status(name: str, now: str) -> dict[str, Json]:
             }
             for kind, status, reason in conditions
         ]
-    }
-
-
-def _lease(name: str, now: datetime) -> dict[str, Json]:
-    return {
-        "apiVersion": LEASES.api_version,
-        "kind": LEASES.kind,
-        "metadata": {"name": name, "namespace": LEASE_NAMESPACE},
-        "spec": {
-            "holderIdentity": name,
-            "leaseDurationSeconds": LEASE_SECONDS,
-            "renewTime": micro_timestamp(now),
-        },
     }

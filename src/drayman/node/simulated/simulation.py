@@ -25,19 +25,13 @@ from drayman.cluster.informers import Informers
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, JsonObject
 from drayman.cluster.together import Bundle, write_together
+from drayman.node.kubernetes import MANAGER, SIMULATED
 from drayman.node.simulated.agenda import Agenda
 from drayman.node.simulated.answering.containers import SimulatedContainers
 from drayman.node.simulated.claim_status import awaits_binding, bound_devices, devices_write
 from drayman.node.simulated.compute_domains import DEFINITION, DOMAINS, domain_changes, domain_of
 from drayman.node.simulated.heartbeats import Heartbeats
-from drayman.node.simulated.model import (
-    BINDING,
-    MANAGER,
-    SIMULATED,
-    SimulatedNode,
-    Timing,
-    is_failed,
-)
+from drayman.node.simulated.model import BINDING, SimulatedNode, Timing, is_failed
 from drayman.node.simulated.pods import POD, REPORT, UNPREPARE, Entry, PodRunContext, SimulatedPods
 from drayman.node.simulated.publication import Report
 from drayman.node.simulated.published import PublishedDevices

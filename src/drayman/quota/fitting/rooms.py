@@ -9,7 +9,7 @@ A pod is one of a workload if the workload is its owner's, or its own, or has th
 the pod set that its label names, or in the only one there is. Room is looked for in any case. It is kept only where pods will be known as
 the workload's: those that an owner has other objects make, as a JobSet does, could not get at what is kept for them.
 
-Who writes the annotation should be who admits. Our own server sees to that (`apiserver/security/room_records.py`); elsewhere anybody
+Who writes the annotation should be who admits. Our own server sees to that (`apiserver/security/admission_records.py`); elsewhere anybody
 might who may change Workloads. So it is believed only for workloads that hold quota, and only as far as their pods ask for it (`record`).
 """
 

@@ -39,10 +39,12 @@ class ForRoom:
         room = self._preemptor.room
         if room is None:
             return Again.ROOM, [Refused(entry.key, WAITING_FOR_ROOM, lacking)]
-        why = self._why_not(queue, entry)
+        why = self._why_not(queue, entry, is_awaited=room.is_awaited(entry.key))
         if not why and room.fits(entry, holding.admission, frozenset()):
-            why = "others are about to leave, and then there will be room"
+            text = f"{lacking}; others are about to leave, and then there will be room"
+            return Again.ROOM, [Refused(entry.key, WAITING_FOR_ROOM, text)]
         if why:
+            room.gives_up(entry.key)
             return Again.ROOM, [Refused(entry.key, WAITING_FOR_ROOM, f"{lacking}; {why}")]
         self._tried[queue.name] += 1
         found = self.victims(queue, entry, holding)
@@ -51,6 +53,7 @@ class ForRoom:
             return Again.AT_ONCE, [Refused(entry.key, WAITING_FOR_ROOM, lacking)]
         if found.targets:
             return Again.ROOM, self._driven_out(room, queue, entry, holding, found.targets, lacking)
+        room.gives_up(entry.key)
         text = f"{lacking}; {_why_nobody(found)}"
         return Again.ROOM, [Refused(entry.key, WAITING_FOR_ROOM, text)]
 
@@ -65,14 +68,14 @@ class ForRoom:
             is_for_room=True,
         )
 
-    def _why_not(self, queue: ClusterQueueState, entry: Entry) -> str:
-        """What keeps a workload from driving out anybody, whoever is there."""
+    def _why_not(self, queue: ClusterQueueState, entry: Entry, *, is_awaited: bool) -> str:
+        """What keeps a workload from driving out anybody, whoever is there. `is_awaited`: it has driven out some already."""
         policy = queue.spec.preemption
         if policy.within_cluster_queue == NEVER and policy.reclaim_within_cohort == NEVER:
             return f"ClusterQueue {queue.name} preempts nobody"
         if entry.facts.gates_closed:
             return "it preempts nobody before all its preemption gates are open"
-        if self._tried[queue.name] >= MOST_OF_A_QUEUE:
+        if self._tried[queue.name] >= MOST_OF_A_QUEUE and not is_awaited:
             return "others of its queue that wait for room come first"
         return ""
 

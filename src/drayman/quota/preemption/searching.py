@@ -37,6 +37,14 @@ class RoomMaker(Protocol):
         """A workload has others driven out, and waits for their room."""
         ...
 
+    def is_awaited(self, key: str) -> bool:
+        """Whether a workload waits for the room of others that it had driven out."""
+        ...
+
+    def gives_up(self, key: str) -> None:
+        """A workload does not wait for the room of others any more."""
+        ...
+
 
 class Found(Struct, frozen=True):
     """What came of a search for victims."""

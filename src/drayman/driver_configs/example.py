@@ -8,7 +8,7 @@ from typing import Final, Self
 from msgspec.structs import replace
 
 from drayman.api.struct import ApiStruct, Int64, always
-from drayman.drivers.kit.config import Config
+from drayman.driver_configs.decoding import Config
 
 API_VERSION: Final = "gpu.resource.example.com/v1alpha1"
 TIME_SLICING: Final = "TimeSlicing"

@@ -1,8 +1,9 @@
-"""Who may say which room is kept for a workload: whoever may admit it.
+"""Who may write what belongs to the admission of a workload: whoever may admit it.
 
-The annotation `drayman.dev/room` of a Workload keeps nodes and devices from everybody else (`quota/fitting`). It belongs to the
-admission, so it takes the same right: to update `workloads/status`. The right to change Workloads, which people have who may change their
-priority or stop them, is not enough.
+Three annotations of a Workload say as much as its status does. `drayman.dev/room` keeps nodes and devices from everybody else
+(`quota/fitting`), `drayman.dev/claims` says what the workload pays for claims that others use too (`quota/claims`), and Kueue's
+`workload-slice-replacement-for` has it take over the quota of another one. So they take the same right: to update `workloads/status`. The
+right to change Workloads, which people have who may change their priority or stop them, is not enough.
 """
 
 from __future__ import annotations
@@ -15,14 +16,17 @@ from drayman.apiserver.kinds.reading import map_at
 from drayman.apiserver.protocol.access import Attributes, Authorizer
 from drayman.apiserver.protocol.errors import forbidden
 from drayman.apiserver.verbs.admission import AdmissionPlugin, Admitted
+from drayman.quota.claims.records import CLAIMS
 from drayman.quota.fitting.rooms import ROOM
+from drayman.workloads.queued.names import REPLACES
 
+_RECORDS: Final = (ROOM, CLAIMS, REPLACES)
 _STATUS: Final = "status"
 
 
 @dataclass(frozen=True, slots=True)
-class RoomRecords(AdmissionPlugin):
-    """Refuses to have the annotation set, changed or removed by others."""
+class AdmissionRecords(AdmissionPlugin):
+    """Refuses to have the annotations set, changed or removed by others."""
 
     authorizer: Authorizer
 
@@ -30,9 +34,10 @@ class RoomRecords(AdmissionPlugin):
         resource = write.resource
         if write.new is None or (resource.group, resource.plural) != (KUEUE, "workloads"):
             return
-        new = map_at(write.new, "metadata", "annotations").get(ROOM)
-        old = map_at(write.old or {}, "metadata", "annotations").get(ROOM)
-        if new == old:
+        new = map_at(write.new, "metadata", "annotations")
+        old = map_at(write.old or {}, "metadata", "annotations")
+        changed = [each for each in _RECORDS if new.get(each) != old.get(each)]
+        if not changed:
             return
         user = write.context.user
         wanted = Attributes(
@@ -46,7 +51,7 @@ class RoomRecords(AdmissionPlugin):
         )
         if not self.authorizer.authorize(user, wanted).allowed:
             why = (
-                f"metadata.annotations[{ROOM}]: is written by whoever admits the workload; user"
+                f"metadata.annotations[{changed[0]}]: is written by whoever admits the workload; user"
                 f' "{user.name}" may not update workloads/{_STATUS}'
             )
             raise forbidden(resource.subject(write.name), why)

@@ -7,7 +7,7 @@ it covers from the counter set of its GPU; the whole GPU consumes all of it. So 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Final
 
@@ -18,8 +18,6 @@ from drayman.api.resource import (
     DeviceCapacity,
     DeviceCounterConsumption,
 )
-
-MEMORY_SLICES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,6 @@ ANYWHERE: Final = (0, 1, 2, 3, 4, 5, 6)
 """The last memory slice belongs to no compute slice."""
 PAIRS: Final = (0, 2, 4, 6)
 
-# In each table the largest profile is the whole GPU, so its amounts are the maxima.
 A100_40GB: Final = (
     Profile("1g.5gb", 19, Amounts(4864, 14, 1, 0, 0, 0), ANYWHERE, 1),
     Profile("1g.5gb+me", 20, Amounts(4864, 14, 1, 1, 1, 1), ANYWHERE, 1),
@@ -117,6 +114,23 @@ B200_180GB: Final = (
 )
 
 
+@lru_cache(maxsize=64)
+def maxima(profiles: tuple[Profile, ...]) -> Amounts:
+    """What a GPU with these profiles has as a whole: the most that any of them has."""
+    return Amounts(
+        *(
+            max(getattr(profile.amounts, each.name) for profile in profiles)
+            for each in fields(Amounts)
+        )
+    )
+
+
+@lru_cache(maxsize=64)
+def slices(profiles: tuple[Profile, ...]) -> int:
+    """How many memory slices a GPU with these profiles has."""
+    return max(start + profile.size for profile in profiles for start in profile.starts)
+
+
 @lru_cache(maxsize=256)
 def capacities(amounts: Amounts) -> dict[str, DeviceCapacity]:
     """The capacities of a device that has these amounts. Shared: not to be changed."""
@@ -136,9 +150,9 @@ def consumption(
 
 
 @lru_cache(maxsize=256)
-def counter_set(gpu: str, amounts: Amounts) -> CounterSet:
+def counter_set(gpu: str, amounts: Amounts, slices: int) -> CounterSet:
     """Everything a GPU has."""
-    counters: Mapping[str, Counter] = dict(_counters(amounts, 0, MEMORY_SLICES))
+    counters: Mapping[str, Counter] = dict(_counters(amounts, 0, slices))
     return CounterSet(name=counter_set_name(gpu), counters=dict(counters))
 
 

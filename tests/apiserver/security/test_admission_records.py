@@ -1,4 +1,4 @@
-"""Who may write which room is kept for a workload."""
+"""Who may write what belongs to the admission of a workload."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ import pytest
 from security.realm import MERGE, realm, rule
 
 from drayman.apiserver.instance.first_objects import create_builtin_definitions
-from drayman.apiserver.security.room_records import RoomRecords
+from drayman.apiserver.security.admission_records import AdmissionRecords
 
 GROUP = "kueue.x-k8s.io"
 WORKLOADS = f"/apis/{GROUP}/v1beta2/namespaces/team/workloads"
 EDIT = rule("workloads", "create update patch get", groups=GROUP)
 ADMIT = rule("workloads/status", "update", groups=GROUP)
-ROOM = "drayman.dev/room"
+RECORDS = (
+    "drayman.dev/room",
+    "drayman.dev/claims",
+    "kueue.x-k8s.io/workload-slice-replacement-for",
+)
 
 
 def workload(**annotations: str) -> dict[str, Any]:
@@ -28,36 +32,42 @@ def workload(**annotations: str) -> dict[str, Any]:
     }
 
 
-def annotated(value: str | None) -> dict[str, Any]:
-    return {"metadata": {"annotations": {ROOM: value}}}
+def annotated(record: str, value: str | None) -> dict[str, Any]:
+    return {"metadata": {"annotations": {record: value}}}
 
 
+@pytest.mark.parametrize("record", RECORDS)
 @pytest.mark.parametrize(
-    ("before", "change", "rules", "allowed"),
+    ("before", "after", "rules", "allowed"),
     [
-        ({}, annotated("{}"), (EDIT,), False),
-        ({ROOM: "{}"}, annotated('{"places":[]}'), (EDIT,), False),
-        ({ROOM: "{}"}, annotated(None), (EDIT,), False),
-        ({ROOM: "{}"}, {"spec": {"priority": 3}}, (EDIT,), True),
-        ({}, annotated("{}"), (EDIT, ADMIT), True),
+        (None, "{}", (EDIT,), False),
+        ("{}", '{"places":[]}', (EDIT,), False),
+        ("{}", None, (EDIT,), False),
+        ("{}", "{}", (EDIT,), True),
+        (None, "{}", (EDIT, ADMIT), True),
     ],
     ids=["set", "changed", "removed", "left alone", "by one who may admit"],
 )
-async def test_the_record_is_changed_by_those_who_may_admit(
-    before: dict[str, str], change: dict[str, Any], rules: tuple[Any, ...], allowed: bool
+async def test_records_are_changed_by_those_who_may_admit(
+    record: str,
+    before: str | None,
+    after: str | None,
+    rules: tuple[Any, ...],
+    allowed: bool,
 ) -> None:
     async with realm() as here:
         core = here.server.core
         await create_builtin_definitions(core)
-        core.admission.plugins.append(RoomRecords(core.authorizer))
-        await here.make(WORKLOADS, workload(**before))
+        core.admission.plugins.append(AdmissionRecords(core.authorizer))
+        await here.make(WORKLOADS, workload(**({} if before is None else {record: before})))
         await here.let("ann", *rules)
+        change = {**annotated(record, after), "spec": {"priority": 3}}
         reply = await here.by("ann", "PATCH", f"{WORKLOADS}/w", change, MERGE)
         assert reply.status == (200 if allowed else 403), reply
         if not allowed:
-            assert ROOM in reply.message
+            assert record in reply.message
             assert 'user "ann" may not update workloads/status' in reply.message
         assert (await here.by("ann", "POST", WORKLOADS, workload())).status == 409
-        copied = workload(**{ROOM: "{}"}) | {"metadata": {"name": "x", "annotations": {ROOM: "{}"}}}
+        copied = {**workload(), "metadata": {"name": "x", "annotations": {record: "{}"}}}
         made = await here.by("ann", "POST", WORKLOADS, copied)
         assert made.status == (201 if ADMIT in rules else 403)

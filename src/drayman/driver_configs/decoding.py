@@ -1,12 +1,11 @@
-"""The configuration of devices in claims and classes: JSON that is opaque to Kubernetes and has a meaning to one driver only.
+"""Reading the configuration of devices by the classes that a driver declares for it.
 
-A driver declares it as classes. What a class does not declare is refused, because a mistyped field would otherwise do nothing, silently.
-Nodes ask here before a device is prepared, and simulated drivers and `drayman validate` do too, so that all of them say the same.
+What a class does not declare is refused, because a mistyped field would otherwise do nothing, silently.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Self
 
 from drayman.api.carrying import unknown_fields
@@ -14,9 +13,12 @@ from drayman.api.codec import convert
 from drayman.api.errors import ApiError
 from drayman.api.resource import DeviceAllocationConfiguration
 from drayman.api.struct import ApiStruct, Json
-from drayman.drivers.kit.errors import ConfigError
 
 _FROM_CLASS: Final = "FromClass"
+
+
+class ConfigError(Exception):
+    """A configuration that a driver does not accept. The message names the field."""
 
 
 class Config(ApiStruct):
@@ -71,9 +73,12 @@ def _type_of(parameters: dict[str, Json], types: Sequence[type[Config]]) -> type
     named = (parameters.get("apiVersion", ""), parameters.get("kind", ""))
     if named in known:
         return known[named]
-    listed = " or ".join(f"{kind} of {version}" for version, kind in known)
-    said = f"{named[1] or 'no kind'} of {named[0] or 'no apiVersion'}"
-    raise ConfigError(f"expected {listed}, got {said}")
+    listed = " or ".join(_title(*identity) for identity in known)
+    raise ConfigError(f"expected {listed}, got {_title(*named)}")
+
+
+def _title(version: Json, kind: Json) -> str:
+    return f"{kind or 'no kind'} of {version or 'no apiVersion'}"
 
 
 class DecodedConfigs:
@@ -125,15 +130,3 @@ def _names(requests: Iterable[str], request: str) -> bool:
 def _origin(entry: DeviceAllocationConfiguration) -> str:
     source = "of the class" if entry.source == _FROM_CLASS else "of the claim"
     return f"{source} for {', '.join(entry.requests)}" if entry.requests else source
-
-
-def all_problems(
-    driver: str, types: Sequence[type[Config]], entries: Sequence[DeviceAllocationConfiguration]
-) -> Iterator[str]:
-    """What is wrong with each entry for a driver, for those who report before anything is prepared."""
-    for entry in entries:
-        if entry.opaque is not None and entry.opaque.driver == driver:
-            try:
-                decode(entry.opaque.parameters, types)
-            except ConfigError as error:
-                yield f"configuration {_origin(entry)}: {error}"

@@ -1,0 +1,140 @@
+"""Which configurations each known driver takes, and what is wrong with those of a claim, a class or an allocation.
+
+A driver that is not in the table is somebody else's: nothing is said about what it takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from drayman.api.resource import (
+    Device,
+    DeviceAllocationConfiguration,
+    DeviceClaim,
+    DeviceClass,
+    DeviceClassConfiguration,
+    DeviceRequestAllocationResult,
+    OpaqueDeviceConfiguration,
+    ResourceClaim,
+    ResourceClaimTemplate,
+)
+from drayman.api.struct import ApiStruct
+from drayman.driver_configs import amd, cpu, example, network, nvidia
+from drayman.driver_configs.decoding import Config, ConfigError, DecodedConfigs, decode
+
+Types = tuple[type[Config], ...]
+
+CONFIGS: Final = MappingProxyType[str, Types](
+    {
+        "gpu.nvidia.com": (nvidia.GpuConfig, nvidia.MigDeviceConfig, nvidia.VfioDeviceConfig),
+        "compute-domain.nvidia.com": (
+            nvidia.ComputeDomainChannelConfig,
+            nvidia.ComputeDomainDaemonConfig,
+        ),
+        "gpu.amd.com": (amd.GpuConfig,),
+        "dra.net": (network.NetworkConfig,),
+        "dra.cpu": (cpu.CpuConfig,),
+        "gpu.example.com": (example.GpuConfig,),
+        "net.example.com": (),
+        "cpu.example.com": (),
+    }
+)
+_BY_TYPE: Final = MappingProxyType[tuple[str, str], type[Config]](
+    {
+        ("gpu.nvidia.com", "gpu"): nvidia.GpuConfig,
+        ("gpu.nvidia.com", "mig"): nvidia.MigDeviceConfig,
+        ("gpu.nvidia.com", "vfio"): nvidia.VfioDeviceConfig,
+        ("compute-domain.nvidia.com", "channel"): nvidia.ComputeDomainChannelConfig,
+        ("compute-domain.nvidia.com", "daemon"): nvidia.ComputeDomainDaemonConfig,
+    }
+)
+"""Of drivers with several classes: by the attribute `type` of the device."""
+
+FindDevice = Callable[[DeviceRequestAllocationResult], Device | None]
+
+
+def config_type(driver: str, device: Device) -> type[Config] | None:
+    """The class of the configuration that a device of a known driver takes."""
+    types = CONFIGS[driver]
+    if len(types) <= 1:
+        return types[0] if types else None
+    said = device.attributes.get("type")
+    return None if said is None else _BY_TYPE.get((driver, said.string or ""))
+
+
+class RefusedConfig(ApiStruct):
+    """A configuration that its driver refuses when it prepares the devices."""
+
+    path: str
+    driver: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"driver {self.driver} refuses {self.path}: {self.problem}"
+
+
+def refused_in(
+    entries: Iterable[tuple[str, OpaqueDeviceConfiguration | None]],
+) -> Iterator[RefusedConfig]:
+    """What drivers refuse of configurations, given with their paths."""
+    for path, opaque in entries:
+        # A snapshot that may be shown to others has no parameters, and nothing can be said about them.
+        if opaque is None or opaque.parameters is None or opaque.driver not in CONFIGS:
+            continue
+        try:
+            decode(opaque.parameters, CONFIGS[opaque.driver])
+        except ConfigError as error:
+            yield RefusedConfig(
+                path=f"{path}.opaque.parameters", driver=opaque.driver, problem=str(error)
+            )
+
+
+def refused_in_claim(devices: DeviceClaim, path: str = "spec.devices") -> Iterator[RefusedConfig]:
+    """What drivers refuse of what a claim says itself."""
+    return refused_in(
+        (f"{path}.config[{index}]", config.opaque) for index, config in enumerate(devices.config)
+    )
+
+
+def refused_in_class(device_class: DeviceClass) -> Iterator[RefusedConfig]:
+    """What drivers refuse of what a class says."""
+    configs: Sequence[DeviceClassConfiguration] = device_class.spec.config
+    return refused_in((f"spec.config[{index}]", each.opaque) for index, each in enumerate(configs))
+
+
+def advice_about(value: ApiStruct) -> Iterator[tuple[str, str]]:
+    """Paths and messages about what drivers refuse of an object, for those who check files."""
+    match value:
+        case ResourceClaim():
+            found = refused_in_claim(value.spec.devices)
+        case ResourceClaimTemplate():
+            found = refused_in_claim(value.spec.spec.devices, "spec.spec.devices")
+        case DeviceClass():
+            found = refused_in_class(value)
+        case _:
+            return
+    for refused in found:
+        yield refused.path, f"driver {refused.driver} refuses it: {refused.problem}"
+
+
+def refusal_of_allocation(claim: ResourceClaim, find: FindDevice) -> str:
+    """Why a driver does not prepare an allocated claim, with its name; empty if none objects."""
+    allocation = claim.status.allocation
+    entries: tuple[DeviceAllocationConfiguration, ...] = (
+        () if allocation is None else allocation.devices.config
+    )
+    drivers = dict.fromkeys(result.driver for result in claim.status.results)
+    for driver in drivers:
+        if driver not in CONFIGS:
+            continue
+        try:
+            configs = DecodedConfigs(driver, CONFIGS[driver], entries)
+            for result in claim.status.results:
+                device = find(result) if result.driver == driver else None
+                if device is not None:
+                    configs.for_device(result.request, config_type(driver, device))
+        except ConfigError as error:
+            return f"driver {driver}: {error}"
+    return ""
