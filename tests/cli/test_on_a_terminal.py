@@ -216,6 +216,8 @@ CASES: Final = {
     ),
     "down, nothing runs": Case("down --data-dir none", "^error: nothing runs", 1, is_data=True),
     "status": Case("status", "^ready +yes", is_data=True),
+    "logs": Case("logs scheduler --tail 1", "^[0-9TZ:-]+ scheduler info pod ", is_data=True),
+    "logs, nothing ran": Case("logs --data-dir none", "^error: there is no ", 1, is_data=True),
     "status as data": Case("status -o json", '"ready": true', is_data=True),
     "kubeconfig": Case("kubeconfig", '"current-context"', is_data=True),
     "kubeconfig --path": Case("kubeconfig --path", "kubeconfig$", is_data=True),
@@ -277,6 +279,10 @@ CASES: Final = {
     "validate what is wrong": Case("validate wrong.yaml", "^wrong.yaml:", 1, is_data=True),
     "profiles": Case("profiles", "^gb200-nvl72"),
     "profiles of one": Case("profiles dgx-h100-mig", "gpu.nvidia.com"),
+    "node add": Case("node add example=1", "^node/example-[0-9]+ added"),
+    "node remove": Case(
+        "node remove example-9", "^node/example-9 removed", before=("node add example=9",)
+    ),
     "node fail": Case("node fail example-0", "^node/example-0 failed"),
     "node recover": Case(
         "node recover example-1", "^node/example-1 recovered", before=("node fail example-1",)

@@ -38,6 +38,7 @@ from drayman.reasons.waiting import unready
 from drayman.scheduler.admitted_room import AdmittedRoom
 from drayman.scheduler.binding import Binder
 from drayman.scheduler.cycle import PATIENCE_S, Cycle, Refused
+from drayman.scheduler.decision_log import DecisionLog
 from drayman.scheduler.evicting import Evictor
 from drayman.scheduler.following import Follower
 from drayman.scheduler.foresight import Foresight
@@ -122,7 +123,10 @@ class Scheduler:
         self._cycle = self._new_cycle()
         self._recorder = EventRecorder(client, DEFAULT_SCHEDULER)
         self._terms = Terms(self._recorder, self.state, self._options.names)
-        self._reporter = Reporter(client, self._recorder, self._still_waits, wall_clock)
+        self._decisions = DecisionLog(self.state, clock)
+        self._reporter = Reporter(
+            client, self._recorder, self._still_waits, wall_clock, self._decisions.waits
+        )
         self._group_conditions = GroupConditions(client, self.state.gangs, wall_clock)
         self._queue_statuses = QueueStatuses(client, self.state.queues)
         self._gang_life = GangLife(
@@ -423,6 +427,7 @@ class Scheduler:
         self._under_way.pop(placement.uid, None)
         self._nominations.withdraw(placement.uid)
         self._reporter.bound(placement.pod, placement.node)
+        self._decisions.placed(placement)
         self._group_conditions.bound(placement.pod)
 
     def waiting(self, placement: Placement) -> None:

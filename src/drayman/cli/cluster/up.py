@@ -20,6 +20,7 @@ import click
 
 from drayman.apiserver.instance.folder import Folder, FolderError, Record
 from drayman.cli.cluster.live import is_wanted, show
+from drayman.cli.cluster.log_file import log_to
 from drayman.cli.completing import profile_names
 from drayman.cli.errors import UserError, reason
 from drayman.cli.node_agent import (
@@ -32,7 +33,7 @@ from drayman.cli.node_agent import (
     running_node,
 )
 from drayman.cli.options import data_dir_option, prices_option, waiting_options
-from drayman.cli.output import date_log_lines, say, to_stdout
+from drayman.cli.output import say, to_stdout
 from drayman.cli.prices import load_prices
 from drayman.cli.progress import gauged
 from drayman.questions.which_cluster import folder_of
@@ -209,7 +210,6 @@ def up(
     if detach:
         _detach(folder_of(data_dir), ephemeral)
         return
-    date_log_lines()
     with ExitStack() as stack:
         folder = folder_of(data_dir)
         if not ephemeral:
@@ -220,6 +220,7 @@ def up(
             )
         # Before the server is loaded, which takes longer than refusing.
         stack.enter_context(_prepared(folder))
+        _start_log(None if ephemeral else folder.log)
         from drayman.apiserver.instance import Options
         from drayman.apiserver.serving.accepting import raise_file_limit
 
@@ -249,6 +250,14 @@ def up(
         node = _NodeHere(images, driver_names, ephemeral) if images is not None else None
         asyncio.run(_serve(options, stack, node, is_live=is_wanted(no_color)))
     say("stopped")
+
+
+def _start_log(path: Path | None) -> None:
+    """Raises UserError."""
+    try:
+        log_to(path)
+    except OSError as error:
+        raise UserError(f"{path}: {reason(error)}") from error
 
 
 def _refuse_for_the_api_alone(options: Mapping[str, Collection[str]]) -> None:

@@ -93,6 +93,9 @@ class SimulatedNodes:
         """Failed nodes, and what would have been due on them."""
         self._awaiting: dict[str, set[Entry]] = {}
         """Claims with devices that cannot be made ready before their node answers, by the name of the pool, which is that of the node."""
+        self._follows_domains = False
+        self._looking: asyncio.Task[None] | None = None
+        """Looks whether a node that was added has brought compute domains."""
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -124,9 +127,6 @@ class SimulatedNodes:
             self._client, self._nodes, self._classes, self._definitions, report
         )
         slices = self._informers.informer(RESOURCE_SLICES)
-        has_domains = await is_defined(self._client, DEFINITION)
-        if has_domains:
-            self._domains = self._informers.informer(DOMAINS).cache
         await self._informers.start()
         await self._informers.wait_synced()
         await self._informers.wait_seen(written)
@@ -136,19 +136,36 @@ class SimulatedNodes:
         self._informers.informer(NODES).add_handler(self._node_changed)
         self._informers.informer(RESOURCE_CLAIMS).add_handler(self._claim_changed)
         self._informers.informer(PODS).add_handler(self._pod_changed)
-        if has_domains:
-            self._informers.informer(DOMAINS).add_handler(self._domain_changed)
+        await self._follow_domains()
         heartbeats = Heartbeats(self._client, lambda: self.living, self._timing.heartbeat)
         self._tasks = [
             asyncio.create_task(self._work(), name="simulated nodes"),
             asyncio.create_task(heartbeats.run(), name="heartbeats of simulated nodes"),
         ]
 
+    async def _follow_domains(self) -> None:
+        """From when they are defined: a node that is added may be the first to bring them."""
+        if self._follows_domains or not await is_defined(self._client, DEFINITION):
+            return
+        self._follows_domains = True
+        domains = self._informers.informer(DOMAINS)
+        await self._informers.start()
+        await domains.wait_synced()
+        self._domains = domains.cache
+        domains.add_handler(self._domain_changed)
+
+    def _look_for_domains(self) -> None:
+        """A node has come while the others are at work."""
+        is_looking = self._looking is not None and not self._looking.done()
+        if self._tasks and not self._follows_domains and not is_looking:
+            self._looking = asyncio.create_task(self._follow_domains())
+
     async def stop(self) -> None:
-        for task in self._tasks:
+        tasks = [*self._tasks, *filter(None, (self._looking,))]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks = []
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._tasks, self._looking = [], None
         if self._owns_recorder:
             await self._recorder.stop()
 
@@ -174,6 +191,7 @@ class SimulatedNodes:
         for entry in (*self._frozen.pop(name, ()), *self._awaiting.pop(name, ())):
             self._agenda.put(entry, _time())
         if is_new:
+            self._look_for_domains()
             for pod in self._pod_cache.by_index(INDEX, name):
                 self._pods.seen(pod)
         if not is_ready(node.status.conditions):
