@@ -6,7 +6,6 @@ import asyncio
 import gc
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,7 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from drayman.apiserver.instance.folder import Folder, FolderError, Record
+from drayman.apiserver.instance.folder import Folder, FolderError
+from drayman.cli.cluster.background import LABEL, LogSaysMoreError, started_in_background
 from drayman.cli.cluster.live import is_wanted, show
 from drayman.cli.cluster.log_file import log_to
 from drayman.cli.completing import profile_names
@@ -44,10 +44,6 @@ if TYPE_CHECKING:
     from drayman.controllers.quota.source import ConfigurationSource
     from drayman.node.agent.images import Images
 
-_PATIENCE_S: Final = 60.0
-"""How long a background process may make no progress while starting."""
-_LABEL: Final = "starting"
-_POLL_S: Final = 0.05
 _COLLECTOR_THRESHOLDS: Final = (50_000, 20, 100)
 _SWITCH_S: Final = 0.0002
 """How long a thread that works on something large keeps the event loop waiting, each time the event loop has waited for a client."""
@@ -321,10 +317,6 @@ def _refuse_running(folder: Folder) -> None:
         )
 
 
-class _LogSaysMoreError(UserError):
-    """It did not start, and the log in the data directory may say why."""
-
-
 @contextmanager
 def _prepared(folder: Folder) -> Iterator[None]:
     """Make the directory. If it is new and the cluster does not start, it is removed again.
@@ -339,7 +331,7 @@ def _prepared(folder: Folder) -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        if is_new and not isinstance(error, _LogSaysMoreError):
+        if is_new and not isinstance(error, LogSaysMoreError):
             shutil.rmtree(folder.path, ignore_errors=True)
         raise
 
@@ -396,7 +388,7 @@ async def _started(options: Options, stop: asyncio.Event) -> Instance | None:
     """The instance once it is ready; None if it is to stop before. Raises UserError."""
     from drayman.apiserver.instance import AddressTakenError, InstanceError, start
 
-    with gauged(_LABEL) as gauge:
+    with gauged(LABEL) as gauge:
         starting = asyncio.create_task(start(options, gauge.update))
         stopping = asyncio.create_task(stop.wait())
         try:
@@ -452,57 +444,8 @@ def _detach(folder: Folder, ephemeral: bool) -> None:
     _refuse_running(folder)
     arguments = [word for word in sys.argv[1:] if word != "--detach"]
     with _prepared(folder):
-        record = _started_in_background(folder, arguments)
+        record = started_in_background(folder, arguments)
     to_stdout(f"Kubernetes API  {record.url}  (process {record.pid})")
     _print_found(record.found)
     to_stdout(f"kubeconfig      {record.kubeconfig}")
     to_stdout(f"log             {folder.log}")
-
-
-def _started_in_background(folder: Folder, arguments: list[str]) -> Record:
-    try:
-        log = folder.log.open("ab")
-    except OSError as error:
-        raise UserError(f"{folder.log}: {reason(error)}") from error
-    with log:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "drayman", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    try:
-        return _wait_ready(folder, child)
-    except (KeyboardInterrupt, UserError):
-        # Not when the terminal is closed: the child is to outlive it.
-        child.terminate()
-        raise
-
-
-def _wait_ready(folder: Folder, child: subprocess.Popen[bytes]) -> Record:
-    """The record of the child once it is ready. Raises UserError if it ends before, or makes no progress."""
-    seen: Record | None = None
-    deadline = time.monotonic() + _PATIENCE_S
-    with gauged(_LABEL) as gauge:
-        while time.monotonic() < deadline:
-            record = folder.running()
-            if record is not None and record.pid == child.pid:
-                gauge.update(record.percent, 100)
-                if record.ready:
-                    return record
-                if record != seen:
-                    seen, deadline = record, time.monotonic() + _PATIENCE_S
-            if child.poll() is not None:
-                kind = UserError if child.returncode == UserError.exit_code else _LogSaysMoreError
-                raise kind(f"it did not start: {_why_it_ended(folder, child)}")
-            time.sleep(_POLL_S)
-    so_far = "" if seen is None else f", when {seen.progress}"
-    raise _LogSaysMoreError(
-        f"it has made no progress for {_PATIENCE_S:.0f} s{so_far}; see {folder.log}"
-    )
-
-
-def _why_it_ended(folder: Folder, child: subprocess.Popen[bytes]) -> str:
-    lines = folder.log.read_text(errors="replace").strip().splitlines()
-    return lines[-1].removeprefix("error: ") if lines else f"exit status {child.returncode}"
