@@ -135,7 +135,10 @@ class QuotaState(Surroundings):
             self._read_again(value.metadata.namespace)
 
     def remove_limit_range(self, namespace: str, name: str) -> None:
-        if self._limit_ranges.get(namespace, {}).pop(name, None) is not None:
+        of_namespace = self._limit_ranges.get(namespace, {})
+        if of_namespace.pop(name, None) is not None:
+            if not of_namespace:
+                del self._limit_ranges[namespace]
             self._read_again(namespace)
 
     def _read_again(self, namespace: str) -> None:
