@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from drayman.api.codec import convert
+from drayman.api.kueue_workload import Workload
 from drayman.apiserver.instance.visibility import GROUP, Visibility
 from drayman.apiserver.protocol.exchange import Query, Request, Response
 from drayman.apiserver.serving.assembly import make_server
@@ -14,6 +16,7 @@ from drayman.cluster.embedded import Store
 from drayman.explain.queues.engine import queues_of
 from drayman.quota.state import QuotaState
 from explain.hall import Hall
+from quota.queues import Story, queue, workload
 
 
 def engine() -> QuotaState:
@@ -74,6 +77,21 @@ async def test_a_part_of_the_list(server: ApiServer) -> None:
     """From an offset, at most so many."""
     answer = await ask(server, "clusterqueues/q/pendingworkloads", offset="1", limit="2")
     assert [name for name, *_ in rows(answer)] == ["first", "second"]
+
+
+async def test_an_answer_is_no_longer_than_so_many(server: ApiServer) -> None:
+    """Whatever limit is asked for: the server has nothing else to do while it writes one."""
+    crowded = Story(queue("q", 1)).run.state
+    for number in range(10_001):
+        crowded.set_workload(convert(Workload, workload(f"w{number}", "q", 2)), 0.0)
+    for resource in Visibility(lambda: crowded).resources():
+        server.core.resources.add(resource)
+    path, limit = "clusterqueues/q/pendingworkloads", str(2**63 - 1)
+    assert len(rows(await ask(server, path, limit=limit))) == 10_000
+    assert [row[0] for row in rows(await ask(server, path, limit=limit, offset="10000"))] == [
+        "w10000"
+    ]
+    assert rows(await ask(server, path, offset=limit)) == []
 
 
 REFUSED = {

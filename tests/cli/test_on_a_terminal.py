@@ -288,6 +288,8 @@ CASES: Final = {
         "node recover example-1", "^node/example-1 recovered", before=("node fail example-1",)
     ),
     "node drain": Case("node drain example-2", "^node/example-2 drained"),
+    "node run": Case("node run --name {width}", "stopped", until="^node/.* runs", is_data=True),
+    "node kubeconfig": Case("node kubeconfig node-1", '"current-context"', is_data=True),
     "device list": Case("device list", "gpu-0"),
     "device taint": Case("device taint example-1/{gpu} example.com/b=yes:NoExecute", "tainted"),
     "device untaint": Case(

@@ -7,7 +7,11 @@ from typing import Any
 import pytest
 
 from drayman.api.codec import convert
-from drayman.api.kueue_workload import Workload
+from drayman.api.kueue_workload import Admission, PodSetAssignment, Workload
+from drayman.quota.admissions import holding_of, shrunk
+from drayman.quota.amounts import FlavorResource, quantity_of
+from drayman.quota.claims.prices import ClaimPrice
+from drayman.quota.claims.users import ClaimUse
 from drayman.quota.decisions import Reserved
 from quota.queues import NAMESPACE, Object, Story, flavor, held, pods, queue, workload
 
@@ -93,6 +97,25 @@ def test_what_could_not_be_written_is_taken_back() -> None:
     assert new.holding is None
     place = state.books.queues["q"].place
     assert set(place.usage.values()) == {2000}
+
+
+@pytest.mark.parametrize(
+    ("pods", "paid", "left", "own"),
+    [(4, 2, 2, 2), (4, 0, 2, 3), (3, 1, 2, 4), (4, 9, 1, 0)],
+    ids=["a shared claim", "none", "parts are rounded up", "more than there is"],
+)
+def test_what_is_paid_once_does_not_shrink(pods: int, paid: int, left: int, own: int) -> None:
+    """Of six GPUs, some are paid for a claim that all pods share; the others go with the pods."""
+    gpu = FlavorResource("f", "gpu")
+    assigned = PodSetAssignment(
+        name="main", flavors={"gpu": "f"}, resource_usage={"gpu": quantity_of("gpu", 6)}, count=pods
+    )
+    before = Admission(cluster_queue="q", pod_set_assignments=(assigned,))
+    uses = (ClaimUse(ClaimPrice((NAMESPACE, "c"), {"gpu": paid}), "main", paid={"gpu": paid}),)
+    after = shrunk(before, "main", left, uses)
+    holding = holding_of(after, 0.0, (), claims=uses)
+    assert holding.own == {gpu: own}
+    assert holding.usage.quota == {gpu: own + min(paid, 6)}
 
 
 def test_a_waiting_pod_set_of_a_slice_is_one_of_its_own_shape() -> None:

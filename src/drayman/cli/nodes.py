@@ -1,4 +1,4 @@
-"""`drayman node`: make simulated nodes fail and recover, and drain them.
+"""`drayman node`: make simulated nodes fail and recover, and drain them; run a real one (`node_agent`).
 
 The wanted state is written to the Node object, and the process that simulates the node obeys. So this works from any process.
 """
@@ -30,6 +30,7 @@ Examples:
   drayman node recover example-0        it answers again
   drayman node drain example-1          evict its pods, take no new ones
   drayman node recover example-1        take pods again
+  drayman node run                      this machine as a real node
 """
 _EVICTION_PAUSE_S: Final = 0.5
 
@@ -40,9 +41,11 @@ _EVICTION_PAUSE_S: Final = 0.5
     "fail": "drayman.cli.nodes:fail",
     "recover": "drayman.cli.nodes:recover",
     "drain": "drayman.cli.nodes:drain",
+    "run": "drayman.cli.node_agent:run",
+    "kubeconfig": "drayman.cli.node_agent:kubeconfig",
 }, epilog=_EPILOG)  # fmt: skip
 def node() -> None:
-    """Add and remove simulated nodes, make them fail and recover, and drain them."""
+    """Add and remove simulated nodes, make them fail, recover and drain, and run real ones."""
 
 
 _NODES: Final = click.argument("names", metavar="NODE...", nargs=-1, required=True)

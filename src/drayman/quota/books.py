@@ -141,6 +141,10 @@ class Books:
         else:
             queue.inactive = ""
 
+    def is_active(self, queue: ClusterQueueState) -> bool:
+        """Whether a queue can give quota: nothing is wrong with it, and its cohorts form no circle."""
+        return not queue.inactive and queue.name not in self.forest.in_circles
+
     def take(self, entry: Entry, holding: Holding) -> None:
         """A workload has quota from now on."""
         entry.holding = holding

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from drayman.api.kueue import ClusterQueueSpec, FlavorQuotas, ResourceGroup
@@ -81,6 +82,15 @@ class ClusterQueueState:
         """Whether its local queues come in the order of what they used."""
         scope = self.spec.admission_scope
         return scope is not None and scope.admission_mode == USAGE_BASED
+
+    def checks_for(self, flavors: Collection[str]) -> list[str]:
+        """The names of the admission checks that it has for flavors."""
+        strategy = self.spec.admission_checks_strategy
+        return [
+            rule.name
+            for rule in (strategy.admission_checks if strategy is not None else ())
+            if not rule.on_flavors or not set(rule.on_flavors).isdisjoint(flavors)
+        ]
 
     @property
     def borrows_by_force(self) -> bool:

@@ -44,6 +44,7 @@ from drayman.quota.reading import read
 from drayman.quota.reasons import (
     MISCONFIGURED,
     PENDING_EVALUATION,
+    SUSPENDED,
 )
 from drayman.quota.settings import IGNORE_UNDECLARED, QuotaSettings
 from drayman.quota.standing import standing_of
@@ -286,12 +287,17 @@ class QuotaState:
     def not_driven_out(self, key: str, by: str) -> None:
         """Take back that a workload has to give up its quota for another one, because it could not be written."""
         self._preemptor.quarrels.forget()
-        victim, preemptor = self.entries.get(key), self.entries.get(by)
+        victim = self.entries.get(key)
         if victim is not None and victim.holding is not None:
             self.books.wake(victim.holding.cluster_queue)
         self._gives_up_room(by)
-        if preemptor is not None:
-            self.books.try_again(preemptor)
+        self.try_again(by)
+
+    def try_again(self, key: str) -> None:
+        """Have a workload be tried again, because what was decided about it could not be written."""
+        entry = self.entries.get(key)
+        if entry is not None:
+            self.books.try_again(entry)
 
     def _follow(self, entry: Entry, holding: Holding | None, now: float) -> None:
         """Make what a workload holds, and where it waits, agree with its object."""
@@ -373,6 +379,7 @@ class QuotaState:
             self._preemptor.quarrels.forget()
             self.room_may_be_free()
         self._cycles += 1
+        self._preemptor.questions.begin_cycle(now)
         if self.past_use is not None:
             self.past_use.sample(now, self._used_by)
         refused: list[Decision] = []
@@ -420,9 +427,18 @@ class QuotaState:
 
     # Room for pods, where somebody looks for it.
 
-    def ask_for_room(self, room: RoomMaker | None) -> None:
-        """Have somebody be asked whether there is room, before anybody is driven out. None: quota alone decides."""
+    def ask_for_room(self, room: RoomMaker | None, work: int | None = None) -> None:
+        """Have somebody be asked whether there is room, before anybody is driven out. None: quota alone decides.
+
+        `work`: how much at a time (`preemption/questions.py`). Where that is not enough, the search goes on in the next cycle.
+        """
         self._preemptor.room = room
+        self._preemptor.questions.limit = work
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether another cycle has to follow, though nothing may have changed, because a search goes on."""
+        return self._preemptor.questions.is_cut
 
     def _gives_up_room(self, key: str) -> None:
         if self._preemptor.room is not None:
@@ -440,6 +456,7 @@ class QuotaState:
         if holding is None or not entry.assumed:
             return []
         queue = self.books.queues[holding.cluster_queue]
+        self._preemptor.questions.begin_turn(now)
         self.forget(key, now)
         again, decisions = self._for_room.decide(queue, entry, holding, lacking)
         queue.waiting.refuse(entry, again)
@@ -492,8 +509,8 @@ class QuotaState:
     def _problem(self, queue: ClusterQueueState, entry: Entry) -> tuple[Again, Refused] | None:
         """What keeps a head from being looked at."""
         if queue.node is None:
-            text = f"ClusterQueue {queue.name} is inactive: its cohorts form a circle"
-            return Again.ALONE, Refused(entry.key, PENDING_EVALUATION, text)
+            text = f"ClusterQueue {queue.name} is inactive: its cohorts form a circle, beginning with {queue.spec.cohort_name}"
+            return Again.ALONE, Refused(entry.key, SUSPENDED, text)
         if not self._serves(queue, entry.facts.namespace):
             text = "Workload namespace doesn't match ClusterQueue selector"
             return Again.NAMESPACE, Refused(entry.key, MISCONFIGURED, text)
@@ -528,7 +545,10 @@ class QuotaState:
         local = self._local.find(local_queue)
         queue = None if local is None else self.books.queues.get(local.cluster_queue)
         return (
-            local is not None and not local.is_stopped and queue is not None and not queue.inactive
+            local is not None
+            and not local.is_stopped
+            and queue is not None
+            and self.books.is_active(queue)
         )
 
     def waiting_in(self, local_queue: str) -> Iterator[str]:

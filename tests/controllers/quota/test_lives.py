@@ -70,6 +70,23 @@ async def test_a_check_of_others_is_waited_for_and_its_updates_reach_the_pods() 
         assert running.spec.template["spec"]["nodeSelector"] == {"pool": "new"}
 
 
+async def test_nobody_is_admitted_by_a_queue_that_is_gone() -> None:
+    """Which checks it had is not known any more. Who waits for one goes on waiting."""
+    async with waiting_room() as room:
+        await checked_queue(room)
+        await room.job("first")
+        await room.workload(has("Admitted", "False", "UnsatisfiedAdmissionChecks"), "first")
+        await room.place.patch(CLUSTER_QUEUES, "q", {"metadata": {"finalizers": None}})
+        await room.place.client.delete(CLUSTER_QUEUES, "q", None)
+        await room.place.until(CLUSTER_QUEUES, lambda queues: not queues)
+        # Those that the change is about are looked at before whoever comes later.
+        await room.job("second")
+        await room.workload(waiting("Misconfigured"), "second")
+        found = await room.workload(lambda each: each.status.is_true("QuotaReserved"), "first")
+        assert not admitted(found)
+        assert [each.name for each in found.status.admission_checks] == ["budget"]
+
+
 async def test_a_check_that_asks_for_another_try_gets_one_later() -> None:
     """Evicted, not before the time that it asks for, and then reserved again with the check pending."""
     async with waiting_room() as room:

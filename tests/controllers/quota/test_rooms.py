@@ -16,8 +16,10 @@ from controllers.quota.waiting_room import (
     waiting_room,
 )
 from drayman.api.kueue_workload import PREEMPTED
+from drayman.apiserver.protocol.errors import StatusError, Subject
+from drayman.apiserver.verbs.admission import AdmissionPlugin, Admitted
 from drayman.cluster.options import DeleteOptions
-from drayman.cluster.resources import JOBS
+from drayman.cluster.resources import JOBS, NODES
 from drayman.controllers.quota.book import Known
 from drayman.quota.fitting.rooms import ROOM
 
@@ -87,6 +89,39 @@ async def test_what_others_write_about_room_is_written_over() -> None:
                 return _notes(found).get(ROOM) == text and _notes(found).get("seen") == str(wrong)
 
             assert not has("Evicted", "True", "NodeFailures")(await room.workload(is_back, "first"))
+
+
+class Refusing(AdmissionPlugin):
+    """Refuses the first change of what is written down about room."""
+
+    def __init__(self) -> None:
+        self.is_done = False
+
+    def validate(self, write: Admitted) -> None:
+        if write.resource.plural == "workloads" and not write.subresource and write.old:
+            notes = [(each or {})["metadata"].get("annotations") for each in (write.new, write.old)]
+            new, old = ((each or {}).get(ROOM) for each in notes)
+            if old and new != old and not self.is_done:
+                self.is_done = True
+                raise StatusError(500, "InternalError", "no", Subject())
+
+
+async def test_room_that_moved_is_written_down_even_if_that_fails_at_first() -> None:
+    """The node is lost before the pod is there. Its place is on another node, and says so in the end."""
+    async with waiting_room() as room:
+        for name in ("n1", "n2"):
+            await node(room, name, "a")
+        await room.queue(cpu=100)
+        await room.job("first", cpu=2)
+        found = await room.workload(
+            lambda found: admitted(found) and ROOM in _notes(found), "first"
+        )
+        lost, other = ("n1", "n2") if "n1" in _notes(found)[ROOM] else ("n2", "n1")
+        plugin = Refusing()
+        room.place.core.admission.plugins.append(plugin)
+        await room.place.client.delete(NODES, lost, None)
+        await room.workload(lambda found: other in _notes(found)[ROOM], "first")
+        assert plugin.is_done
 
 
 def _notes(found: Known) -> Any:

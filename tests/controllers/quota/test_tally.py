@@ -127,8 +127,11 @@ def test_queues_that_are_gone_are_forgotten() -> None:
     before = metrics(tally)
     assert value(before[names[0]], cluster_queue="q", priority_class="high") == 2
     assert not before[names[1]].samples  # there is no local queue l in namespace n
+    for counts in (tally.preempted, tally.dispatched, tally.taken):
+        counts["q", "any"] += 1
     state.remove_cluster_queue("q")
     assert not metrics(tally)[names[0]].samples
+    assert not any((tally.preempted, tally.dispatched, tally.taken))
 
 
 def test_a_refused_workload_is_inadmissible() -> None:

@@ -23,17 +23,17 @@ _STATUSES = ("pending", "active", "terminating")
 def present(state: QuotaState) -> Iterator[Gauge]:
     """All of them."""
     for _, queue in sorted(state.books.queues.items()):
-        yield from _cluster_queue(queue)
+        yield from _cluster_queue(queue, is_active=state.books.is_active(queue))
         yield from _resources(queue, fair=state.settings.fair_sharing is not None)
     for key in sorted(state.local_queues()):
         yield from _local_queue(state, key)
     yield from _cohorts(state)
 
 
-def _cluster_queue(queue: ClusterQueueState) -> Iterator[Gauge]:
+def _cluster_queue(queue: ClusterQueueState, *, is_active: bool) -> Iterator[Gauge]:
     name = {"cluster_queue": queue.name}
     waiting = tuple(queue.waiting)
-    aside = len(waiting) if queue.inactive else sum(map(queue.waiting.is_aside, waiting))
+    aside = sum(map(queue.waiting.is_aside, waiting)) if is_active else len(waiting)
     text = "Workloads that wait."
     for status, number in (("active", len(waiting) - aside), ("inadmissible", aside)):
         yield "kueue_pending_workloads", text, {**name, "status": status}, number
@@ -48,7 +48,7 @@ def _cluster_queue(queue: ClusterQueueState) -> Iterator[Gauge]:
     text = "Devices that workloads with quota look at with admin access, at no charge."
     looked_at = sum(each.admin_devices for each in holders)
     yield "drayman_queue_admin_access_devices", text, name, looked_at
-    now = "pending" if queue.inactive else "active"
+    now = "active" if is_active else "pending"
     if queue.leaving:
         now = "terminating"
     for status in _STATUSES:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from drayman.api import codec
 from drayman.api.integers import parse_integer
@@ -33,6 +33,8 @@ VERSIONS: Final = ("v1beta2", "v1beta1")
 _KIND: Final = "PendingWorkloadsSummary"
 _PART: Final = "pendingworkloads"
 _LIMIT: Final = 1000
+_MOST: Final = 10_000
+"""At a time: tens of thousands may wait, and all else waits while an answer is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class Visibility:
         queue = None if state is None else state.books.queues.get(call.name)
         if queue is None:
             raise not_found(Subject("clusterqueues", GROUP, call.name))
-        return _summary(call, _items(queue))
+        return _summary(call, _line(queue))
 
     async def in_local_queue(self, call: Call) -> Response:
         state, key = self.state(), f"{call.namespace}/{call.name}"
@@ -60,13 +62,8 @@ class Visibility:
         if state is None or name is None:
             raise not_found(Subject("localqueues", GROUP, call.name))
         queue = state.books.queues.get(name)
-        own = (
-            item
-            for item in (() if queue is None else _items(queue))
-            if item["metadata"]["namespace"] == call.namespace
-            and item["localQueueName"] == call.name
-        )
-        return _summary(call, own)
+        line = () if queue is None else _line(queue)
+        return _summary(call, (each for each in line if each.entry.facts.queue == key))
 
 
 def _resource(kind: str, handler: Handler, *, namespaced: bool) -> ApiResource:
@@ -87,20 +84,32 @@ def _resource(kind: str, handler: Handler, *, namespaced: bool) -> ApiResource:
     )
 
 
-def _items(queue: ClusterQueueState) -> Iterator[Object]:
-    """All that wait in a cluster queue, with their positions there and in their local queues."""
+class _Waiting(NamedTuple):
+    """One that waits, with its positions in its cluster queue and in its local queue."""
+
+    entry: Entry
+    position: int
+    local_position: int
+
+    def item(self) -> Object:
+        facts = self.entry.facts
+        return {
+            "metadata": _metadata(self.entry),
+            "priority": facts.priority,
+            "localQueueName": facts.queue.partition("/")[2],
+            "positionInClusterQueue": self.position,
+            "positionInLocalQueue": self.local_position,
+        }
+
+
+def _line(queue: ClusterQueueState) -> Iterator[_Waiting]:
+    """All that wait in a cluster queue."""
     positions: dict[str, int] = {}
     first = {queue.waiting.sticky} - {""}
     for number, entry in enumerate(queue.waiting.in_order(first)):
         local = entry.facts.queue
         positions[local] = positions.get(local, -1) + 1
-        yield {
-            "metadata": _metadata(entry),
-            "priority": entry.facts.priority,
-            "localQueueName": local.partition("/")[2],
-            "positionInClusterQueue": number,
-            "positionInLocalQueue": positions[local],
-        }
+        yield _Waiting(entry, number, positions[local])
 
 
 def _metadata(entry: Entry) -> Object:
@@ -115,11 +124,12 @@ def _metadata(entry: Entry) -> Object:
     return found
 
 
-def _summary(call: Call, items: Iterator[Object]) -> Response:
-    """A part of a list. Raises StatusError 400."""
+def _summary(call: Call, line: Iterator[_Waiting]) -> Response:
+    """A part of those that wait. Raises StatusError 400."""
     query = call.request.query if call.request is not None else Query()
     offset, limit = _number(query, "offset", 0), _number(query, "limit", _LIMIT)
-    chosen = list(items)[offset : offset + limit]
+    waiting = list(line)
+    chosen = [each.item() for each in waiting[offset : offset + min(limit, _MOST)]]
     kind = {"kind": _KIND, "apiVersion": f"{GROUP}/{call.version}", "metadata": {}}
     return Response(200, encode({**kind, "items": chosen}) + b"\n")
 

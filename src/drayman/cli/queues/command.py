@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from drayman.cli import files
-from drayman.cli.connecting import Where, cluster_options, namespace_option
+from drayman.cli.connecting import Where, cluster_options
 from drayman.cli.errors import no_answer
 from drayman.cli.output import console, format_option, print_data
 from drayman.cli.worlds import load_world, snapshot_option, unobtrusively
@@ -110,7 +110,12 @@ def queues(
 @format_option
 @config_option
 @snapshot_option
-@namespace_option
+@click.option(
+    "-n",
+    "--namespace",
+    metavar="NAME",
+    help="The namespace of a LocalQueue. Without it, NAME is that of a ClusterQueue.",
+)
 @cluster_options
 @no_answer()
 def queue(
@@ -123,7 +128,9 @@ def queue(
     namespace: str | None,
     where: Where,
 ) -> None:
-    """Show a ClusterQueue, or with --namespace a LocalQueue: its quota, the workloads that hold it, and those that wait.
+    """Show a ClusterQueue, with --namespace a LocalQueue, or a Queue of the KAI Scheduler.
+
+    Its quota, the workloads that hold it, and those that wait.
 
     Those that wait are listed in the order in which they are tried, each with the reason that admission would give now and with an
     estimated start. Estimates rest on run times that are declared (drayman.dev/runtime, deadlines, the longest execution of a

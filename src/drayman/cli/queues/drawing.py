@@ -33,7 +33,10 @@ def draw_queues(answer: QueuesAnswer, out: Console, *, wide: bool) -> None:
     if not answer.queues and answer.shares:
         pass  # only queues of KAI
     elif not answer.queues:
-        out.print(Trimmed(prose("There are no ClusterQueues.")), end="")
+        out.print(
+            Trimmed(prose("There are no ClusterQueues, and no Queues of the KAI Scheduler.")),
+            end="",
+        )
     else:
         ascii_only = out.options.ascii_only
         table = queue_table(answer, with_bars=out.is_terminal, wide=wide, ascii_only=ascii_only)
@@ -100,7 +103,7 @@ def _head(answer: QueueAnswer, row: QueueRow) -> Iterator[RenderableType]:
     title = f"ClusterQueue {plain(row.name)}"
     if answer.local_queue:
         namespace, _, name = answer.local_queue.partition("/")
-        title = f"LocalQueue {plain(name)} of namespace {plain(namespace)}, in {title}"
+        title = f"LocalQueue {plain(name)} of namespace {plain(namespace)}, in {title},"
     state = ("active", "bold green") if row.active else ("inactive", "bold red")
     why = f": {plain(row.why_inactive)}" if row.why_inactive else ""
     yield prose((title, "bold"), " is ", state, f"{why}.")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 
 from drayman.cli.explain.drawing import unseen
 from drayman.cli.explain.layout import INDENT, Trimmed, plain, prose, section
@@ -61,7 +62,7 @@ def _share(answer: ShareAnswer, out: Console, most: int) -> Iterator[RenderableT
             (f"Queue {plain(row.name)}", "bold"),
             " is ",
             ("inactive", "bold red"),
-            f": {plain(row.why_inactive)}.",
+            f": {plain(row.why_inactive.removeprefix(f'queue {row.name}, '))}.",
         )
     else:
         yield prose(
@@ -79,7 +80,7 @@ def _share(answer: ShareAnswer, out: Console, most: int) -> Iterator[RenderableT
         yield prose(("; ".join(parts), "dim"))
     if answer.holders:
         table = Table(_WORK, [_work(each) for each in answer.holders[:most]])
-        text = table.text(out.width)
+        text = Padding(table.text(out.width - INDENT), (0, 0, 0, INDENT))
         yield section("who holds it", "", text, *_rest(len(answer.holders) - most))
     if answer.pending:
         lines = [line for each in answer.pending[:most] for line in _pending(each)]

@@ -36,6 +36,7 @@ from drayman.controllers.quota.verdicts import Outcome, Verdicts
 from drayman.controllers.quota.view import DELETED, ClusterView
 from drayman.quota.decisions import Decision, Refused, Reserved
 from drayman.quota.fitting.fitter import Unfit
+from drayman.quota.preemption.questions import WORK_OF_A_TURN
 from drayman.quota.state import QuotaState
 from drayman.quota.topology.devices import DeviceCounter
 from drayman.workloads.queued import life
@@ -154,7 +155,7 @@ class Admitting:
 
     def _new_state(self) -> QuotaState:
         state = QuotaState(self._shared.configuration.quota, self.devices)
-        state.ask_for_room(self.rooms)
+        state.ask_for_room(self.rooms, WORK_OF_A_TURN)
         return state
 
     def _handler(self, type_: type) -> Callable[[Notice[Any]], None]:
@@ -258,6 +259,8 @@ class Admitting:
         if outcome is not Outcome.WRITTEN:
             pause = _PAUSE_S if outcome is Outcome.REFUSED else _SOON_S
             asyncio.get_running_loop().call_later(pause, self._event.set)
+        elif self.state.is_unfinished:
+            self._event.set()
         if self._touched:
             for listener in self._count_listeners:
                 listener()
@@ -271,7 +274,8 @@ class Admitting:
             if drives_out(made) and gathering:
                 # Who has to go may have got quota in a cycle before, and has to have it first.
                 outcome = await self._write(gathering)
-                if outcome is Outcome.REFUSED:
+                if outcome is not Outcome.WRITTEN:
+                    # They were decided with quota in mind that has been taken back.
                     self.verdicts.give_up(made)
                     return outcome
             gathering.add(made)
@@ -342,7 +346,7 @@ class Admitting:
         return self.state.without_room(key, found.message, now)
 
     def _runs_elsewhere(self, admission: Admission) -> bool:
-        return self._checks.send_elsewhere(self.verdicts.required_checks(admission))
+        return self._checks.send_elsewhere(self.verdicts.required_checks(admission) or ())
 
     def _room_may_be_free(self) -> None:
         """Something in the cluster may have made room."""

@@ -147,7 +147,7 @@ class QueueStatus:
             why = _MESSAGES.get(queue.inactive, queue.inactive)
             text = f"Can't admit new workloads: {why}{self._missing(queue)}"
             return with_condition(conditions, _ACTIVE, False, queue.inactive, text, now)
-        if queue.node is None and self._admitting.state.books.forest.queues.get(queue.name) is None:
+        if not self._admitting.state.books.is_active(queue):
             where = f"beginning with {queue.spec.cohort_name}"
             text = f"Can't admit new workloads: its cohorts form a circle, {where}"
             return with_condition(conditions, _ACTIVE, False, "Unknown", text, now)
@@ -236,7 +236,7 @@ class QueueStatus:
         if queue is None:
             text = f"Can't submit new workloads to clusterQueue: {name} doesn't exist"
             return with_condition(conditions, _ACTIVE, False, "ClusterQueueDoesNotExist", text, now)
-        if queue.inactive:
+        if not self._admitting.state.books.is_active(queue):
             text = f"Can't submit new workloads to clusterQueue {name}: it is inactive"
             return with_condition(conditions, _ACTIVE, False, "ClusterQueueIsInactive", text, now)
         text = "Can submit new workloads to localQueue"

@@ -73,8 +73,8 @@ class RoomKeeping:
         self._queued = queued
         self._runs_elsewhere = runs_elsewhere
         self._in_use: _Used | None = None
-        self._overwritten: dict[Key, str] = {}
-        """What is to be written once more, because somebody else has changed it."""
+        self._unwritten: dict[Key, str] = {}
+        """What is to be written down about room: pods have moved, or somebody else has changed it."""
         self._breaks = Breaks()
         self._timer: asyncio.TimerHandle | None = None
         self._lost = asyncio.Event()
@@ -139,7 +139,7 @@ class RoomKeeping:
         is_over = life.is_evicted(known.status) or life.is_finished(known.status)
         if own and own != text and life.holds_quota(known.status) and not is_over:
             # Somebody else has changed or removed what we wrote.
-            self._overwritten[known.key] = own
+            self._unwritten[known.key] = own
             self._lost.set()
             return
         rooms.follow(known.workload)
@@ -186,14 +186,15 @@ class RoomKeeping:
             await self._lost.wait()
             await asyncio.sleep(_GATHER_S)
             self._lost.clear()
-            await self._write_again()
+            await self._write_down()
             for first in self._first:
                 await first()
             await self._review()
+            await self._write_down()
 
-    async def _write_again(self) -> None:
-        overwritten, self._overwritten = self._overwritten, {}
-        for key, text in overwritten.items():
+    async def _write_down(self) -> None:
+        unwritten, self._unwritten = self._unwritten, {}
+        for key, text in unwritten.items():
             known = self._shared.book.find(key)
             if known is None or known.workload.metadata.annotations.get(ROOM) == text:
                 continue
@@ -201,7 +202,7 @@ class RoomKeeping:
                 await self._note(known, text)
             except ClusterError as error:
                 _log.warning("Workload %s/%s: %s; looking again", *key, error)
-                self._overwritten.setdefault(key, text)
+                self._unwritten.setdefault(key, text)
                 self._lost.set()
 
     async def _review(self) -> None:
@@ -215,11 +216,13 @@ class RoomKeeping:
             known = self._shared.book.find((namespace, name))
             if known is None:
                 continue
+            if isinstance(found, Moved):
+                self._unwritten[known.key] = rooms.replace(found.reservation)
+                continue
+            if not isinstance(found, Unfit):
+                continue
             try:
-                if isinstance(found, Moved):
-                    await self._note(known, rooms.replace(found.reservation))
-                elif isinstance(found, Unfit):
-                    await self.evict(known, found.message)
+                await self.evict(known, found.message)
             except ClusterError as error:
                 _log.warning("Workload %s: %s; looking again", reservation.key, error)
                 self._lost.set()

@@ -110,8 +110,9 @@ class QueueTally:
         """Forget queues that are gone."""
         names = {(name,) for name in state.books.queues}
         self.cluster.keep(names, 1)
-        for labels in [each for each in self.preempted if each[:1] not in names]:
-            del self.preempted[labels]
+        for counts in (self.preempted, self.dispatched, self.taken):
+            for labels in [each for each in counts if each[:1] not in names]:
+                del counts[labels]
         keys = (key.partition("/") for key in state.local_queues())
         self.local.keep({(name, namespace) for namespace, _, name in keys}, 2)
 

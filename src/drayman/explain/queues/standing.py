@@ -8,7 +8,13 @@ from functools import cached_property
 from msgspec import Struct
 
 from drayman.api.kueue import status_of
-from drayman.api.kueue_workload import ADMITTED, EVICTED, Workload, WorkloadStatus
+from drayman.api.kueue_workload import (
+    ADMITTED,
+    EVICTED,
+    QUOTA_RESERVED,
+    Workload,
+    WorkloadStatus,
+)
 from drayman.api.meta import controller_of
 from drayman.api.near_names import did_you_mean
 from drayman.api.times import timestamp_at
@@ -31,7 +37,8 @@ from drayman.quota.decisions import Evicted, Refused
 from drayman.quota.demands import PodSetDemand, Unpriced
 from drayman.quota.entries import Entry, Holding
 from drayman.quota.flavors.matching import mismatch
-from drayman.quota.reasons import SUSPENDED
+from drayman.quota.reasons import NO_MATCHING_FLAVOR, SUSPENDED
+from drayman.quota.settings import IGNORE_UNDECLARED
 from drayman.quota.tree.nodes import FlavorAmounts
 from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.wording import and_list
@@ -198,6 +205,10 @@ class Line:
             return wording.fits(queue.name)
         refusal = self.settled.refusal_of(entry)
         if refusal is not None:
+            has_flavors = refusal.reason != NO_MATCHING_FLAVOR
+            unknown = [] if has_flavors else self._uncovered(entry, queue)
+            if unknown:
+                return wording.uncovered(queue.name, unknown, sorted(queue.groups))
             victims = [each.key for each in self.settled.victims.get(entry.key, ())]
             needs = self.needs(entry, queue)
             return wording.refused(refusal.reason, refusal.message, queue.name, needs, victims)
@@ -216,7 +227,7 @@ class Line:
         refusal = self.settled.refusal_of(entry)
         standing = self.queues.state.standing(key)
         said = standing if standing is not None else refusal
-        if key in self.settled.given:
+        if key in self.settled.given or entry.holding is not None:
             said = None
         needs = () if queue is None or entry.holding is not None else self.needs(entry, queue)
         holders = self._holders_of(queue, needs)
@@ -229,14 +240,21 @@ class Line:
             position=position,
             waiting=waiting,
             ahead=ahead,
-            reason="" if said is None or entry.holding is not None else said.reason,
-            message="" if said is None or entry.holding is not None else said.message,
+            reason="" if said is None else said.reason,
+            message="" if said is None else said.message,
+            is_written=said is not None and self._is_written(key, said),
             needs=needs,
             victims=self._victims(key),
             charges=self.charges(key),
             holders=tuple(holders[:MOST_HOLDERS]),
             holders_left_out=max(0, len(holders) - MOST_HOLDERS),
         )
+
+    def _is_written(self, key: str, said: Evicted | Refused) -> bool:
+        """Whether the condition of a Workload says so."""
+        condition = status_of(WorkloadStatus, self.queues.workloads[key]).condition(QUOTA_RESERVED)
+        told = None if condition is None else (condition.reason, condition.message)
+        return told == (said.reason, said.message)
 
     def _victims(self, key: str) -> tuple[str, ...]:
         """Who has to go for a workload, for quota or for room."""
@@ -283,19 +301,27 @@ class Line:
             group = queue.groups.get(resource)
             for flavor in () if group is None else group.flavors:
                 what = FlavorResource(flavor.name, resource)
+                free = left.get(what, queue.place.available(what))
                 found.append(
                     Need(
                         flavor=flavor.name,
                         resource=resource,
                         wanted=quantity_of(resource, wanted[resource]),
-                        free=quantity_of(
-                            resource, max(0, left.get(what, queue.place.available(what)))
-                        ),
+                        free=quantity_of(resource, max(0, free)),
+                        overused=quantity_of(resource, max(0, -free)),
                         most=quantity_of(resource, queue.place.potential.get(what, 0)),
                         mismatch=self._mismatch(demands, flavor.name),
                     )
                 )
         return tuple(found)
+
+    def _uncovered(self, entry: Entry, queue: ClusterQueueState) -> list[str]:
+        """What a workload asks for that its queue has no quota of in any flavor, where that matters."""
+        demands = entry.facts.demands
+        strategy = self.queues.state.settings.resources.quota_check_strategy
+        if isinstance(demands, Unpriced) or strategy == IGNORE_UNDECLARED:
+            return []
+        return sorted(wanted_by(demands, counts_pods=False).keys() - queue.groups.keys())
 
     def _mismatch(self, demands: Iterable[PodSetDemand], flavor: str) -> str:
         spec = self.queues.state.books.flavors.get(flavor)

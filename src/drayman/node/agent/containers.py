@@ -120,6 +120,18 @@ class Containers:
             if await self.ended(name, within_s=0.05):
                 await asyncio.sleep(0)
 
+    def count_running(self) -> int:
+        return sum(seen.is_running for seen in self.seen.values())
+
+    async def kill_all(self) -> None:
+        """End what runs, though nobody follows it any more."""
+        for name, attempt in self._current.items():
+            if self.seen[name].is_running:
+                waiting = asyncio.create_task(attempt.wait())
+                while not waiting.done():
+                    attempt.signal(signal.SIGKILL)
+                    await asyncio.wait((waiting,), timeout=0.05)
+
     def forget(self) -> None:
         """Leave the containers alone; they run on."""
         for task in self._waiting.values():

@@ -22,7 +22,6 @@ _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 class Machine:
     """What a node says about itself."""
 
-    hostname: str
     address: str
     cpus: int
     memory_bytes: int
@@ -39,7 +38,6 @@ class Machine:
         """This machine. `folder` is on the disk that pods write to. Raises OSError."""
         pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         return cls(
-            hostname=socket.gethostname(),
             address=address or _own_address(),
             cpus=len(os.sched_getaffinity(0)),
             memory_bytes=pages,
@@ -72,16 +70,14 @@ class Machine:
             "kubernetes.io/arch": self.architecture,
         }
 
-    def status(self, name: str, port: int, now: str) -> dict[str, Json]:
+    def status(self, port: int, now: str) -> dict[str, Json]:
         """The status of the Node object. `port` is that of the node's own server; 0 if it has none."""
         capacity = self._capacity()
         status: dict[str, Json] = {
             "capacity": capacity,
             "allocatable": capacity,
-            "addresses": [
-                {"type": "InternalIP", "address": self.address},
-                {"type": "Hostname", "address": name},
-            ],
+            # No Hostname: servers would prefer it, and the name of a node need not be one that they can look up.
+            "addresses": [{"type": "InternalIP", "address": self.address}],
             "conditions": conditions(now),
             "nodeInfo": {
                 "architecture": self.architecture,

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from drayman.api.core import Node
 from drayman.api.struct import Json
 from drayman.api.times import micro_timestamp, timestamp
 from drayman.cluster.client import Client
@@ -42,7 +41,7 @@ class Registration:
         self._machine = machine
         self._port = port
 
-    async def register(self) -> Node:
+    async def register(self) -> None:
         """Make the node known, or say that it is back. Raises ClusterError and SimulatedNodeError."""
         labels = self._machine.labels(self._name)
         value: dict[str, Json] = {
@@ -62,12 +61,11 @@ class Registration:
             await self._client.patch(_NODES, self._name, patch, options=_OPTIONS)
         await self._make_lease()
         await self.report()
-        return await self._client.get(NODES, self._name)
 
     async def report(self) -> None:
         """Write the status. Raises ClusterError."""
         now = timestamp(datetime.now(UTC))
-        status = self._machine.status(self._name, self._port(), now)
+        status = self._machine.status(self._port(), now)
         known = await self._client.get(NODES, self._name)
         since = {c.type_: (c.status, c.last_transition_time) for c in known.status.conditions}
         for condition in status["conditions"]:

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -34,7 +35,20 @@ from drayman.plugins.files import write_atomically
 from drayman.plugins.registry import Registry
 
 CLEAN_UP_S: Final = 60.0
+_END_S: Final = 30.0
+"""How long the end of pods is awaited."""
 _log: Final = logging.getLogger(__name__)
+
+
+class AtEnd(Enum):
+    """What becomes of containers when the agent ends."""
+
+    LEAVE = auto()
+    """They run on, for the next agent to find."""
+    KILL = auto()
+    """They end, as if the machine were switched off; the next agent finds their pods."""
+    REMOVE = auto()
+    """Nothing is left of the pods, and their devices are given back."""
 
 
 class AgentError(Exception):
@@ -52,8 +66,7 @@ class AgentOptions:
     images: Images = field(default_factory=Images)
     registry_interval_s: float = 1.0
     clean_up_s: float = CLEAN_UP_S
-    ends_pods: bool = False
-    """Whether containers end with the agent. Otherwise they run on, for the next one to find."""
+    at_end: AtEnd = AtEnd.LEAVE
 
     @property
     def registry_dir(self) -> Path:
@@ -88,11 +101,31 @@ class NodeAgent:
         self._background: list[asyncio.Task[Any]] = []
         self._end = AsyncExitStack()
         self._context: NodeContext | None = None
+        self._registration: Registration | None = None
+        self._machine: Machine | None = None
 
     @property
     def claims(self) -> NodeClaims:
         assert self._context is not None, "the agent has not been started"
         return self._context.claims
+
+    @property
+    def running_containers(self) -> int:
+        """How many containers run."""
+        return sum(worker.containers.count_running() for worker in self.workers.values())
+
+    async def register(self) -> None:
+        """Make the node known, which drivers that run beside it have to see. Raises AgentError, ClusterError and SimulatedNodeError."""
+        options = self.options
+        try:
+            options.root.mkdir(parents=True, exist_ok=True)
+            self._machine = Machine.here(options.root, options.address)
+        except OSError as error:
+            raise AgentError(f"{error.filename or options.root}: {error.strerror}") from error
+        self._registration = Registration(
+            self.client, options.name, self._machine, lambda: self.port
+        )
+        await self._registration.register()
 
     async def __aenter__(self) -> Self:
         """Raises AgentError, ClusterError and SimulatedNodeError."""
@@ -107,9 +140,11 @@ class NodeAgent:
     async def _start(self, end: AsyncExitStack) -> None:
         options = self.options
         self._prepare_root(end)
-        machine = Machine.here(options.root, options.address)
-        registration = Registration(self.client, options.name, machine, lambda: self.port)
-        node = await registration.register()
+        if self._registration is None:
+            await self.register()
+        registration, machine = self._registration, self._machine
+        assert registration is not None
+        assert machine is not None
         recorder = await end.enter_async_context(EventRecorder(self.client, MANAGER))
         wiper = SliceWiper(self.client, options.name)
         registry = Registry(
@@ -130,7 +165,7 @@ class NodeAgent:
             recorder,
             claims,
             options.images,
-            OwnFacts(node.metadata.name, machine.address, machine.allocatable),
+            OwnFacts(options.name, machine.address, machine.allocatable),
             options.pods_dir,
             options.cdi_dirs,
             await asyncio.to_thread(may_mount),
@@ -225,14 +260,16 @@ class NodeAgent:
                     _log.warning("claim %s/%s stays: %s", held.namespace, held.name, error)
 
     async def _stop_workers(self) -> None:
-        if self.options.ends_pods:
-            for worker in self.workers.values():
+        workers, tasks = list(self.workers.values()), list(self._tasks.values())
+        if self.options.at_end is AtEnd.REMOVE and tasks:
+            for worker in workers:
                 worker.removed()
-            await asyncio.wait(self._tasks.values(), timeout=30) if self._tasks else None
-        tasks = list(self._tasks.values())
+            await asyncio.wait(tasks, timeout=_END_S)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if self.options.at_end is not AtEnd.LEAVE:
+            await asyncio.gather(*(worker.containers.kill_all() for worker in workers))
 
 
 async def _cancel(task: asyncio.Task[Any]) -> None:

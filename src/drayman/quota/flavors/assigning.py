@@ -292,8 +292,9 @@ class Assigner:
         if excess is not None:
             return UNSERVED, excess
         borrowing, smaller = place.lowest_that_fits(what, amount)
-        available = max(0, place.available(what))
-        if amount <= available:
+        # Negative where quota was taken away: that has to be given back, too.
+        available = place.available(what)
+        if amount <= max(0, available):
             return Serving(Rank.FIT, borrowing), None
         lacking = quantity_of(what.resource, amount - available)
         text = f"insufficient unused quota for {what.resource} in flavor {what.flavor}, {lacking} more needed"

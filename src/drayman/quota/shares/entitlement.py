@@ -75,6 +75,18 @@ class Entitlement:
         more = amount(starts[0])
         return all(quota is None or accounts.firm[name] + more <= quota for name, quota in quotas)
 
+    def givers(self, group: str, workers: Workers) -> Iterator[str]:
+        """The leaves that may have to give something for pods of a group. None for work without GPUs: it has no share in them."""
+        used, more = self._accounts.used, amount(workers)
+        if not more or not self.can_reclaim(group):
+            return
+        for taking in self._accounts.path(group):
+            wanted = used[taking] + more
+            for sister in self._tree.children(self._tree[taking].parent):
+                giving = sister.name
+                if giving != taking and self._is_due(taking, giving, wanted, used[giving]):
+                    yield from self._tree.leaves(giving)
+
     def reclaimable(self, group: str, settled: Collection[str]) -> list[str]:
         """The groups of other queues that may have to give way, as far as that depends on them alone."""
         mine = self._accounts.groups[group].queue

@@ -22,7 +22,8 @@ from drayman.quota.shares.groups import Strength, Worker, Workers, next_to_go, s
 
 Request: TypeAlias = Callable[[str], int]
 """How much a group takes when its turn comes."""
-_QueueKey: TypeAlias = tuple[Amount, ...]
+Turn: TypeAlias = tuple[Amount, ...]
+"""What sister queues are ordered by, the first first."""
 
 Latest: TypeAlias = Mapping[str, str]
 """The queue below each that had its turn last, where it has more."""
@@ -48,22 +49,26 @@ class Order:
     def next_of(self, firsts: Mapping[str, str], request: Request, latest: Latest = _NONE) -> str:
         """Whose turn it is of the groups that are the first in each leaf. `latest`: see `Line`."""
 
-        def key(queue: Queue, group: str) -> _QueueKey:
-            used, more = self._accounts.used[queue.name], request(group)
-            return (
-                self._is_beyond(queue, used + more),
-                -queue.priority,
-                self._fullness(queue, used + more),
-                self._fullness(queue, used),
-                self._attainable(queue),
-                Fraction(queue.created),
-            )
+        def key(queue: Queue, group: str) -> Turn:
+            return self.turn(queue, request(group))
 
         return self._descend(firsts, key, latest)
 
     def leaf_of(self, group: str) -> str:
         """The queue that a group is in."""
         return self._accounts.groups[group].queue
+
+    def turn(self, queue: Queue, more: int) -> Turn:
+        """The place of a queue among its sisters, if its next group takes so much."""
+        used = self._accounts.used[queue.name]
+        return (
+            self._is_beyond(queue, used + more),
+            -queue.priority,
+            self._fullness(queue, used + more),
+            self._fullness(queue, used),
+            self._attainable(queue),
+            Fraction(queue.created),
+        )
 
     def rank(self, group: str) -> tuple[int, Strength, float, str]:
         """The place of a group in its queue."""
@@ -90,7 +95,7 @@ class Order:
             priority = stated.priority if by_priority else 0
             return (priority, Strength(2 - strength), -stated.created, group)
 
-        def key(queue: Queue, group: str) -> _QueueKey:
+        def key(queue: Queue, group: str) -> Turn:
             used = accounts.used[queue.name]
             less = had_turn[self.leaf_of(group)] + amount(left[group])
             return (
@@ -127,7 +132,7 @@ class Order:
                 yield party
 
     def _descend(
-        self, firsts: Mapping[str, str], key: Callable[[Queue, str], _QueueKey], latest: Latest
+        self, firsts: Mapping[str, str], key: Callable[[Queue, str], Turn], latest: Latest
     ) -> str:
         """Whose turn it is among the first groups of leaves: at each level the first queue, with the group that it stands in line with."""
         tree = self.tree
