@@ -24,10 +24,10 @@ from drayman.cli.cluster.log_file import log_to
 from drayman.cli.completing import profile_names
 from drayman.cli.errors import UserError, reason
 from drayman.cli.node_agent import (
-    connection_as_node,
     driver_option,
     find_drivers,
     images_option,
+    joined,
     machine_name,
     read_images,
     running_node,
@@ -56,8 +56,8 @@ _EPILOG: Final = """\b
 Examples:
   drayman up                            serve until Ctrl-C, state is kept
   drayman up --ephemeral --port 0       keep nothing, any free port: for tests
-  drayman up --detach                   keep running in the background
   drayman up --node                     pods run on this machine, as processes
+  drayman up --detach                   keep running in the background
   export KUBECONFIG=$(drayman kubeconfig --path)
   kubectl get namespaces
   drayman down                          stop it; state is kept
@@ -354,14 +354,15 @@ class _NodeHere:
 
     def running(self, options: Options) -> AbstractAsyncContextManager[object]:
         """Raises UserError when it is entered."""
+        from drayman.node.agent.machine import own_address
         from drayman.node.agent.running import AgentOptions, AtEnd
 
         name = machine_name()
         root = options.folder.path / "node"
         at_end = AtEnd.REMOVE if self.is_ephemeral else AtEnd.KILL
-        address = options.host if options.is_loopback else ""
+        address = options.host if options.is_loopback else own_address()
         agent = AgentOptions(name, root, address, self.images, at_end=at_end)
-        connection = connection_as_node(options.folder, root, name)
+        connection, agent = joined(options.folder, agent)
         return running_node(connection, agent, find_drivers(self.drivers, name))
 
 
