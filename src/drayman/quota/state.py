@@ -233,7 +233,7 @@ class QuotaState:
             self._local.leave(entry.facts.queue, facts.key)
             entry.update(facts)
         self._local.join(facts.queue, facts.key)
-        entry.source = workload
+        entry.source, entry.told = workload, reading.told
         if facts.replaces:
             self._successors[facts.owner, facts.replaces] = facts.key
         if self._is_superseded(facts):
@@ -463,16 +463,20 @@ class QuotaState:
         return decisions
 
     def replaced(self, key: str, lost: frozenset[str]) -> Admission | NotPlaced | None:
-        """The admission of a workload with other places for its pods on lost hosts. None if it holds nothing. Changes nothing.
+        """The admission of a workload with other places for its pods on lost hosts. None if it holds nothing that is known of. Changes
+        nothing. What cannot be priced has no other places: nobody knows what its pods need.
 
         Raises DecodeError where its assignment cannot be read.
         """
         entry = self.entries.get(key)
         holding = None if entry is None else entry.holding
-        if entry is None or holding is None or isinstance(entry.facts.demands, Unpriced):
+        if entry is None or holding is None:
             return None
+        demands = entry.facts.demands
+        if isinstance(demands, Unpriced):
+            return NotPlaced(demands.message)
         with self.books.ledger.trial():
-            return self._placing.replaced(entry.facts.demands, holding.admission, lost)
+            return self._placing.replaced(demands, holding.admission, lost)
 
     def in_the_way(self, key: str, admission: Admission) -> list[str]:
         """Whom a workload that waits would have to drive out for room, by key, if it got quota; nobody if it may not. Changes nothing."""
