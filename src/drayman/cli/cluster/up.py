@@ -10,8 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,17 +20,10 @@ from drayman.apiserver.instance.folder import Folder, FolderError
 from drayman.cli.cluster.background import LABEL, LogSaysMoreError, started_in_background
 from drayman.cli.cluster.live import is_wanted, show
 from drayman.cli.cluster.log_file import log_to
+from drayman.cli.cluster.node_here import NodeHere
 from drayman.cli.completing import profile_names
 from drayman.cli.errors import UserError, reason
-from drayman.cli.node_agent import (
-    driver_option,
-    find_drivers,
-    images_option,
-    joined,
-    machine_name,
-    read_images,
-    running_node,
-)
+from drayman.cli.node_agent import driver_option, images_option, read_images
 from drayman.cli.options import data_dir_option, prices_option, waiting_options
 from drayman.cli.output import say, to_stdout
 from drayman.cli.prices import load_prices
@@ -42,7 +34,6 @@ if TYPE_CHECKING:
     from drayman.apiserver.instance import Instance, Options
     from drayman.apiserver.instance.control_plane import ControlPlane
     from drayman.controllers.quota.source import ConfigurationSource
-    from drayman.node.agent.images import Images
 
 _COLLECTOR_THRESHOLDS: Final = (50_000, 20, 100)
 _SWITCH_S: Final = 0.0002
@@ -243,7 +234,7 @@ def up(
                 f"{host} can be reached by other machines, and anyone who has the token can do everything;"
                 " use --expose if that is intended"
             )
-        node = _NodeHere(images, driver_names, ephemeral) if images is not None else None
+        node = NodeHere(images, driver_names, ephemeral) if images is not None else None
         asyncio.run(_serve(options, stack, node, is_live=is_wanted(no_color)))
     say("stopped")
 
@@ -336,30 +327,8 @@ def _prepared(folder: Folder) -> Iterator[None]:
         raise
 
 
-@dataclass(frozen=True, slots=True)
-class _NodeHere:
-    """This machine as a node of the cluster."""
-
-    images: Images
-    drivers: tuple[str, ...]
-    is_ephemeral: bool
-
-    def running(self, options: Options) -> AbstractAsyncContextManager[object]:
-        """Raises UserError when it is entered."""
-        from drayman.node.agent.machine import own_address
-        from drayman.node.agent.running import AgentOptions, AtEnd
-
-        name = machine_name()
-        root = options.folder.path / "node"
-        at_end = AtEnd.REMOVE if self.is_ephemeral else AtEnd.KILL
-        address = options.host if options.is_loopback else own_address()
-        agent = AgentOptions(name, root, address, self.images, at_end=at_end)
-        connection, agent = joined(options.folder, agent)
-        return running_node(connection, agent, find_drivers(self.drivers, name))
-
-
 async def _serve(
-    options: Options, until: ExitStack, node: _NodeHere | None, *, is_live: bool
+    options: Options, until: ExitStack, node: NodeHere | None, *, is_live: bool
 ) -> None:
     """Serve until a signal arrives. `until`, and with it the display, ends after everything else."""
     begun = time.monotonic()
