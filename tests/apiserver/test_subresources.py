@@ -194,13 +194,3 @@ async def test_a_pod_without_a_node_cannot_be_reached(part: str, status: int) ->
     harness = await built_in()
     await harness.json("POST", f"{NS}/pods", POD)
     assert (await harness.send("GET", f"{NS}/pods/p/{part}")).status == status
-
-
-async def test_without_an_agent_the_log_says_so() -> None:
-    """503, which names the node."""
-    harness = await built_in()
-    await harness.json("POST", f"{NS}/pods", POD)
-    await harness.json("POST", f"{NS}/pods/p/binding", binding())
-    response = await harness.send("GET", f"{NS}/pods/p/log")
-    assert response.status == 503
-    assert "no agent runs on node n" in decoded(response)["message"]

@@ -177,6 +177,10 @@ def works(line: str, folder: Path) -> None:
             assert process.stdout is not None
             assert process.stdout.readline().startswith("Kubernetes API")
             process.terminate()
+        if line.startswith("drayman node run"):
+            assert process.stdout is not None
+            assert process.stdout.readline().startswith("node/")
+            process.terminate()
         output, errors = process.communicate()
     assert process.returncode == 0, (line, output, errors)
     assert "error:" not in errors

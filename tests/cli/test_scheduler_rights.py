@@ -225,11 +225,12 @@ def test_the_roles_of_kube_scheduler_are_not_enough(system: Kubectl, account: Ac
         "get, list, watch workloads.kueue.x-k8s.io",
         "get, list, watch podgroups.scheduling.run.ai",
         "get, list, watch queues.scheduling.run.ai",
+        "patch queues.scheduling.run.ai/status",
         "get, list, watch podgroups.scheduling.x-k8s.io",
         "get, update leases.coordination.k8s.io drayman-scheduler in kube-system",
     ):
         sentence = sentence.replace(missing, "")
-    assert "the scheduler lacks the rights to ; ; ; ; ; ; ; ; . " in sentence
+    assert "the scheduler lacks the rights to ; ; ; ; ; ; ; ; ; . " in sentence
     assert "`drayman scheduler --print-rbac | kubectl apply -f -`" in sentence
 
 

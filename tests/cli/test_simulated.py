@@ -99,7 +99,37 @@ def test_a_removed_device_is_gone(on: Run) -> None:
     assert on("device", "remove", "example-1/gpu-7").exit_code == 1
 
 
+def test_nodes_are_added_and_removed_while_the_cluster_runs(
+    server: Server, on: Run, tmp_path: Path
+) -> None:
+    """New ones are numbered after those that are there, run pods, and take their devices with them when they go."""
+    added = on("node", "add", "example-shared=1,example=1")
+    assert added.stdout.splitlines()[1:] == ["node/example-shared-0 added", "node/example-2 added"]
+    kubectl = Kubectl(server, "default", tmp_path)
+    spec = {"nodeName": "example-2", "containers": [{"name": "c", "image": "none"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "new"}, "spec": spec}
+    kubectl("apply", "-f", "-", given=pod)
+    kubectl("wait", "pod/new", "--for=condition=Ready")
+    kubectl("delete", "pod", "new")
+    removed = on("node", "remove", "example-2", "example-shared-0")
+    assert removed.stdout.splitlines()[1:] == [
+        "node/example-2 removed",
+        "node/example-shared-0 removed",
+    ]
+    assert kubectl("get", "nodes", "-o", "name").split() == ["node/example-0", "node/example-1"]
+
+
+def test_nodes_are_not_added_where_nothing_simulates_them(tmp_path: Path) -> None:
+    """They would be objects without anything behind them."""
+    with running(tmp_path / "config", "--ephemeral", "--no-controllers") as alone:
+        result = run("node", "add", "example=1", "--kubeconfig", str(alone.kubeconfig))
+    assert result.exit_code == 1
+    assert "simulates no nodes" in result.stderr
+
+
 WRONG = [
+    (("node", "add", "exampel=1"), 1, "did you mean example"),
+    (("node", "remove", "nowhere"), 1, "there is no node 'nowhere'"),
     (("device", "taint", "example-0/gpu-0", "no-effect"), 2, "write KEY[=VALUE]:EFFECT"),
     (("device", "taint", "gpu-0", "a.b/c:NoExecute"), 2, "write POOL/NAME or DRIVER/POOL/NAME"),
     (("device", "remove", "example-0/gpu-99"), 1, "there is no device 'example-0/gpu-99'; did you"),

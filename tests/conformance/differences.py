@@ -49,11 +49,8 @@ DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "queues/scenarios": {
         "departments-r18": "the same runs; a gang of which moved members found their places taken is ended, not left",
-        "departments-r25": _BY_CHANCE,
-        "departments-r6": _FEWER_EVICTIONS,
         "hierarchy-r26": _OTHER_EVICTIONS,
         "hierarchy-r40": _FEWER_EVICTIONS,
-        "limit-r55": _FEWER_EVICTIONS,
         "nonpreemptible-r43": _FEWER_EVICTIONS,
         "subgroups-r36": "pods of different size share a domain that KAI takes to be too small",
         "subgroups-r58": _BY_CHANCE,

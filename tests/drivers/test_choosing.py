@@ -189,3 +189,14 @@ def test_two_files_with_one_name_are_refused(tmp_path: Path) -> None:
     paths = [write(tmp_path, OWN), write(tmp_path / "b", OWN)]
     with pytest.raises(ProfileError, match="two profiles are called 'acme'"):
         parse_profiles(paths)
+
+
+def test_units_of_known_nodes_are_left_out() -> None:
+    """The lowest numbers that are free are taken, those of a rack as a whole."""
+    wanted = parse_profiles("example=2,gb200-nvl72=1")
+    rack = simulate(wanted).nodes[-1].node.metadata.name
+    names = {"example-0", rack}
+    found = [node.node.metadata.name for node in simulate(wanted, names).nodes]
+    assert found[:2] == ["example-1", "example-2"]
+    assert len(found) == 20
+    assert names.isdisjoint(found)

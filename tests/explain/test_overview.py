@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from drayman.api.codec import convert
+from drayman.api.custom_groups import KaiQueue
 from drayman.api.pod_groups import PodGroup
 from drayman.explain.answer import Explanation
 from drayman.explain.overview import explain_all, explain_namespace
+from drayman.explain.pod import explain_pod
 from explain.town import Town
 from oracle.build import claim, exactly
 from simulate.cluster import cluster, pod
@@ -104,3 +106,24 @@ def test_a_gang_is_told_once() -> None:
         ("GangOversized", "PodGroup/g", 3),
         ("PodGroupMissing", "Pod/lost-0", 2),
     ]
+
+
+def test_what_a_queue_of_kai_keeps_out_is_told_with_the_same_reason_as_alone() -> None:
+    """Where its devices are in use as well, the queue is what comes first."""
+    queues = tuple(
+        convert(
+            KaiQueue, {"metadata": {"name": name}, "spec": {"resources": {"gpu": {"limit": 1}}}}
+        )
+        for name in ("small", "free")
+    )
+    pods = tuple(
+        pod(name, "two", metadata={"labels": {"kai.scheduler/queue": queue}})
+        for name, queue in (("astray", "smal"), ("large", "small"))
+    )
+    world = cluster({"a": 0}, pods=pods, kai_queues=queues)
+    assert told(explain_all(world)) == [
+        ("OverLimit", "Pod/large", 1),
+        ("QueueDoesNotExist", "Pod/astray", 1),
+    ]
+    alone = [explain_pod(world, each).headline for each in pods]
+    assert [part.headline for part in explain_all(world).parts] == alone[::-1]

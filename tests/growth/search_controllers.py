@@ -30,8 +30,11 @@ from drayman.apiserver.instance.first_objects import (  # noqa: E402
 from drayman.apiserver.lifecycle.running import Lifecycle  # noqa: E402
 from drayman.apiserver.security.aggregation import RoleAggregation  # noqa: E402
 from drayman.drivers.profiles import parse_profiles, simulate  # noqa: E402
+from drayman.quota.shares.reach import Reaching  # noqa: E402
+from drayman.scheduler.running import ROUND  # noqa: E402
 from growth.comparing import QUADRATIC, Growth, steep  # noqa: E402
 from growth.requesting import Served, served  # noqa: E402
+from scheduler.queue_yard import Yard  # noqa: E402
 
 IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 ITEMS = 12 if IS_LONG else 6
@@ -528,13 +531,38 @@ async def queued_group(place: Town, count: int) -> None:
     await without_queue(place)
 
 
+async def queues_in_line(_: Town, count: int) -> None:
+    """Queues of KAI that all have work in line, which is given out in rounds."""
+    leaves = [f"q{number}" for number in range(count)]
+    yard = Yard(gpus=4 * count, queues=dict.fromkeys(leaves, 1))
+    for number in range(16 * count):
+        yard.add(f"p{number}", leaves[number % count])
+    while yard.take(ROUND):
+        pass
+
+
+async def reach_of_a_queue(_: Town, count: int) -> None:
+    """Work that may have to wait for others to make way, beside a queue whose work is all within its quota."""
+    yard = Yard(gpus=2 * count, queues={"within": 2 * count, "beyond": 0, "new": count})
+    for number in range(count):
+        yard.add(f"w{number}", "within")
+    yard.add("b", "beyond")
+    while yard.take(ROUND):
+        pass
+    reaching = Reaching(yard.state, yard.shares)
+    yard.add("first", "new")
+    for _ in range(count):
+        found, _ = reaching.of("first", 0.0)
+        assert [list(each.given) for each in found] == [["b"]]
+
+
 SCENES: dict[str, Scene] = {
     scene.__name__: scene
     for scene in (
         pods, pods_that_wait, pods_apart, terms_of_a_pod, deployment, stateful_set, daemon_set, job, claims, claims_of_a_pod,
         consumers_of_a_claim, device_taints, slices, devices_of_a_slice, volumes, volumes_of_a_pod, budgets, budgets_of_a_pod,
         dependents, owners, owners_in_a_row, namespace, namespaces, aggregated_roles, nodes, queued_jobs,
-        queued_group,
+        queued_group, queues_in_line, reach_of_a_queue,
     )
 }  # fmt: skip
 

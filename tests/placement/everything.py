@@ -36,7 +36,10 @@ _LEFT_OUT: Final[Mapping[str, frozenset[str]]] = {
     "Crowd": frozenset({"labels"}),
     "GangBook": frozenset({"_read"}),
     "QueueBook": frozenset(
-        {"_find_claim", "_find_template", "revision", "_kept_tree", "_kept_sums"}
+        {
+            *("_find_claim", "_find_template", "revision", "_kept_tree", "_kept_sums"),
+            *("uses", "_used_at"),
+        }
     ),
     "MixBook": frozenset({"_latest", "_needs_of", "_news", "_due", "_wishes", "_mix"}),
     "Topologies": frozenset({"revision"}),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from drayman.quota.demands import PodSetDemand
 from drayman.quota.entries import Entry, Facts
 from drayman.quota.waiting import Again, Waiting
@@ -107,6 +109,33 @@ def test_who_waits_for_victims_comes_before_all_others() -> None:
     assert head(waiting) == "high"
 
 
+def test_who_has_no_room_does_not_come_first_for_its_victims() -> None:
+    """Whoever drove others out and finds no room is set aside, though another one of its shape is ready; others have their turn."""
+    preemptor = entry("preemptor")
+    waiting = queue_of(preemptor, entry("alike", since=1), entry("other", cpu=2, since=2))
+    waiting.refuse(preemptor, Again.VICTIMS)
+    waiting.refuse(preemptor, Again.ROOM)
+    assert waiting.is_aside(preemptor)
+    assert head(waiting) == "alike"
+    waiting.wake_roomless()
+    assert head(waiting) == "preemptor"
+
+
+@pytest.mark.parametrize("again", [Again.NO_QUOTA, Again.ALONE, Again.ROOM, Again.NAMESPACE])
+def test_one_workload_is_tried_again_whatever_it_was_refused_for(again: Again) -> None:
+    """Others of its shape are not. It waits once, however often that is said."""
+    first = entry("a")
+    waiting = queue_of(first, entry("b", since=1))
+    waiting.refuse(first, again)
+    for _ in range(2):
+        waiting.try_again(first)
+        assert head(waiting) == "a"
+    waiting.discard("a")
+    assert head(waiting) == (None if again is Again.NO_QUOTA else "b")
+    waiting.wake()
+    assert head(waiting) == "b"
+
+
 def test_who_must_not_be_tried_yet_is_passed_over() -> None:
     """Its time comes."""
     waiting = queue_of(entry("later", later=10.0), entry("now", since=1))
@@ -126,3 +155,33 @@ def test_whoever_changes_shape_leaves_its_group() -> None:
     assert head(waiting) == "b"
     waiting.discard("b")
     assert head(waiting) is None
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("is_alike", [True, False], ids=["of the same shape", "of another shape"])
+def test_whoever_comes_and_goes_takes_up_no_more_room(strict: bool, is_alike: bool) -> None:
+    """Behind one that stays, another one is stopped and resumed for ever: the queue does not grow, and the order stays."""
+    first, last = entry("a"), entry("z", since=9)
+    waiting = queue_of(first, last, strict=strict)
+    if is_alike:
+        waiting.refuse(first, Again.NO_QUOTA)
+    coming = entry("b", cpu=1 if is_alike else 2, since=1)
+    sizes = []
+    for _ in range(10):
+        for _ in range(200):
+            waiting.discard("b")
+            waiting.add(coming, 0.0)
+        sizes.append(_kept(waiting))
+    assert max(sizes) < 200
+    waiting.wake()
+    seen = []
+    while (found := waiting.head()) is not None:
+        seen.append(found.key)
+        waiting.discard(found.key)
+    assert seen == ["a", "b", "z"]
+
+
+def _kept(waiting: Waiting) -> int:
+    """How many items a queue keeps."""
+    groups = (*waiting._pooled.values(), *waiting._ready.values())
+    return sum(len(group.heap) for group in groups) + len(waiting._fronts)

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from drayman.api.codec import convert
-from drayman.api.custom_groups import PluginPodGroup
+from drayman.api.custom_groups import KaiQueue, PluginPodGroup
 from drayman.api.jobs import Job
 from drayman.api.pod_groups import PodGroup
 from drayman.explain.pod import explain_pod
@@ -305,3 +305,24 @@ def test_volumes_are_planned_with_the_nodes() -> None:
     found = {planned.name: place(planned).partition(":")[0] for planned in plan(world, asked).pods}
     assert sorted(found[f"p{number}"] for number in range(3)) == ["VolumeLacking", "b", "c"]
     assert found["q"] in ("a", "b", "c")
+
+
+def test_pods_of_a_plan_stay_within_the_limits_of_their_queue() -> None:
+    """Each counts for those behind it, as soon as it has a place; a queue that does not exist takes nobody."""
+    limits = {"resources": {"gpu": {"quota": 0, "limit": 2}}}
+    queue = convert(KaiQueue, {"metadata": {"name": "small"}, "spec": limits})
+    in_queues = [("p", "small"), ("q", "small"), ("r", "small"), ("s", "smal"), ("t", "")]
+    asked = wanted(
+        *(
+            alone(name, "one", metadata={"labels": {"kai.scheduler/queue": queue} if queue else {}})
+            for name, queue in in_queues
+        )
+    )
+    report = plan(cluster({"a": 8}, kai_queues=(queue,)), asked)
+    assert {planned.name: place(planned) for planned in report.pods} == {
+        "p": "a: gpu-0",
+        "q": "a: gpu-1",
+        "r": "OverLimit",
+        "s": "QueueDoesNotExist",
+        "t": "a: gpu-2",
+    }

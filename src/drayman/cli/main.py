@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "down": "drayman.cli.cluster.down:down",
     "status": "drayman.cli.cluster.down:status",
     "kubeconfig": "drayman.cli.cluster.down:kubeconfig",
+    "logs": "drayman.cli.cluster.logs:logs",
     "explain": "drayman.cli.explain.command:explain",
     "plan": "drayman.cli.plan:plan",
     "capacity": "drayman.cli.capacity:capacity",

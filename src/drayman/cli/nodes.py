@@ -1,4 +1,4 @@
-"""`drayman node`: make simulated nodes fail and recover, and drain them.
+"""`drayman node`: make simulated nodes fail and recover, and drain them; run a real one (`node_agent`).
 
 The wanted state is written to the Node object, and the process that simulates the node obeys. So this works from any process.
 """
@@ -24,21 +24,28 @@ if TYPE_CHECKING:
 
 _EPILOG: Final = """\b
 Examples:
+  drayman node add dgx-h100=2           more hardware, while the cluster runs
+  drayman node remove dgx-h100-1        less
   drayman node fail example-0           no heartbeats, its pods stand still
   drayman node recover example-0        it answers again
   drayman node drain example-1          evict its pods, take no new ones
   drayman node recover example-1        take pods again
+  drayman node run                      this machine as a real node
 """
 _EVICTION_PAUSE_S: Final = 0.5
 
 
 @click.group(cls=LazyGroup, lazy={
+    "add": "drayman.cli.simulated_nodes:add",
+    "remove": "drayman.cli.simulated_nodes:remove",
     "fail": "drayman.cli.nodes:fail",
     "recover": "drayman.cli.nodes:recover",
     "drain": "drayman.cli.nodes:drain",
+    "run": "drayman.cli.node_agent:run",
+    "kubeconfig": "drayman.cli.node_agent:kubeconfig",
 }, epilog=_EPILOG)  # fmt: skip
 def node() -> None:
-    """Make simulated nodes fail, recover and drain."""
+    """Add and remove simulated nodes, make them fail, recover and drain, and run real ones."""
 
 
 _NODES: Final = click.argument("names", metavar="NODE...", nargs=-1, required=True)
@@ -55,7 +62,7 @@ def fail(names: tuple[str, ...], where: Where) -> None:
 
     After 40 s the node counts as lost and its pods are evicted; its devices stay held until it answers or is deleted.
     """
-    from drayman.node.model import FAILED
+    from drayman.node.simulated.model import FAILED
 
     change = {"metadata": {"annotations": {FAILED: "true"}}}
 
@@ -70,7 +77,7 @@ def fail(names: tuple[str, ...], where: Where) -> None:
 @cluster_options
 def recover(names: tuple[str, ...], where: Where) -> None:
     """Undo fail and drain: the nodes answer and take pods again."""
-    from drayman.node.model import FAILED
+    from drayman.node.simulated.model import FAILED
 
     change = {"metadata": {"annotations": {FAILED: None}}, "spec": {"unschedulable": None}}
 
@@ -121,7 +128,7 @@ async def _patch(
     from drayman.cluster.resources import NODES
 
     for name in names:
-        await _simulated(client, name)
+        await simulated_node(client, name)
     announce(client)
     patch: Patch = merge_patch(change)
     for name in names:
@@ -129,11 +136,11 @@ async def _patch(
         to_stdout(f"node/{name} {done}")
 
 
-async def _simulated(client: Client, name: str) -> Node:
+async def simulated_node(client: Client, name: str) -> Node:
     """The node. Raises NoSuchObjectError for one that does not exist, and UserError for one that is not simulated."""
     from drayman.cluster.errors import NotFoundError
     from drayman.cluster.resources import NODES
-    from drayman.node.model import SIMULATED
+    from drayman.node.kubernetes import SIMULATED
 
     try:
         found = await client.get(NODES, name)
@@ -141,7 +148,9 @@ async def _simulated(client: Client, name: str) -> Node:
         known = (await client.list_all(NODES)).items
         raise no_such_node(name, [each.metadata.name for each in known]) from error
     if found.metadata.labels.get(SIMULATED) != "true":
-        raise UserError(f"node {name!r} is not simulated, so it cannot be made to fail or recover")
+        raise UserError(
+            f"node {name!r} is not simulated: commands like this are for simulated nodes"
+        )
     return found
 
 

@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from drayman.api import codec
+from drayman.api.struct import Json
 from drayman.cluster.backend import Target
 from drayman.cluster.errors import ExpiredError
 from drayman.cluster.options import (
@@ -33,7 +34,7 @@ from drayman.cluster.options import (
     WriteOptions,
 )
 from drayman.cluster.patches import Patch
-from drayman.cluster.resources import PODS, Codec, Resource, ValueCodec
+from drayman.cluster.resources import PODS, SERVICE_ACCOUNTS, Codec, Resource, ValueCodec
 from drayman.cluster.watching import Watch
 from drayman.cluster.writes import BindWrite, Write
 
@@ -226,6 +227,15 @@ class Client(ABC):
         }
         target = PODS.target(namespace, name, "eviction")
         await self._create(target, body, ValueCodec("policy/v1", "Eviction"), PLAINLY)
+
+    async def request_token(self, account: str, namespace: str, spec: dict[str, Json]) -> str:
+        """A token of a service account, as the spec of a TokenRequest asks for it."""
+        kind = ValueCodec("authentication.k8s.io/v1", "TokenRequest")
+        body = {"apiVersion": kind.api_version, "kind": kind.kind, "spec": spec}
+        target = SERVICE_ACCOUNTS.target(namespace, account, "token")
+        answer = await self._create(target, body, kind, PLAINLY)
+        token: str = answer["status"]["token"]
+        return token
 
     @abstractmethod
     async def write_many(self, writes: Sequence[Write]) -> tuple[object, ...]:

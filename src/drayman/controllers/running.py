@@ -22,6 +22,7 @@ from drayman.controllers.claims.controller import ClaimController
 from drayman.controllers.features import ControllerFeatures
 from drayman.controllers.multikueue.controller import DispatchController
 from drayman.controllers.quota.controller import QuotaController
+from drayman.controllers.quota.protecting import Unprotecting
 from drayman.controllers.quota.source import ConfigurationSource
 from drayman.controllers.quota.tally import QueueTally
 from drayman.controllers.taint_eviction.controller import TaintEvictionController
@@ -51,7 +52,7 @@ def all_controllers(
 ) -> tuple[Constructor, ...]:
     """Every controller. With `turns`, beside a scheduler in the same process; with `queues`, those of Kueue's queues as well."""
     features = features or ControllerFeatures()
-    of_queues: tuple[Constructor, ...] = ()
+    of_queues: tuple[Constructor, ...] = (Unprotecting,)
     if queues is not None:
         of_queues = (
             partial(QuotaController, source=queues, tally=queue_tally),

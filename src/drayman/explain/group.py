@@ -13,6 +13,7 @@ from drayman.explain.estimates import Prospect, Prospects
 from drayman.explain.gang import GangFinding, Gangs
 from drayman.explain.pod import explain_member, explained
 from drayman.explain.promised import with_room_kept
+from drayman.explain.shares import with_share
 from drayman.explain.workload import Whole, explain_pods
 from drayman.placement.gangs.book import GroupObject, key_of_group, ranked
 from drayman.placement.gangs.gang import GangKey
@@ -41,6 +42,7 @@ def explain_group(world: World, group: GroupObject) -> Explanation:
     first_line = prospect.held or _headline(found, answer)
     if found.refusal is not None:
         first_line = with_room_kept(world, first_line, waiting)
+        first_line = with_share(world, first_line, waiting[0]) if waiting else first_line
     base = explained(world, _KIND, group.metadata, first_line)
     if found.refusal is not None and waiting:
         first = explain_member(world, waiting[0], gangs, found)

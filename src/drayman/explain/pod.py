@@ -26,6 +26,7 @@ from drayman.explain.queues.explaining import (
 from drayman.explain.remedies.choosing import remedies_for
 from drayman.explain.remedies.gangs import remedies_for_gang
 from drayman.explain.remedies.replacing import replaced_pod
+from drayman.explain.shares import with_share
 from drayman.explain.spelling import KnownNames, misspelt
 from drayman.explain.survey import Survey
 from drayman.explain.values import mistaken_values
@@ -83,7 +84,7 @@ def _placed_or_not(
     prospect = Prospects(world).of(pod)
     if isinstance(outcome, NoNode):
         base = _pending(world, pod, outcome, planned, with_remedies=with_remedies)
-        first = with_room_kept(world, base.headline, (pod,))
+        first = with_share(world, with_room_kept(world, base.headline, (pod,)), pod)
         return msgspec.structs.replace(base, headline=first, estimate=prospect.estimate)
     assert isinstance(outcome, Fitting)  # nothing else is being decided
     under_way = volumes_under_way(outcome.found) or prospect.held
@@ -118,6 +119,7 @@ def explain_member(
     else:
         waiting = world.state.gangs.waiting(found.key).values()
         first = with_room_kept(world, first, (member.pod for member in waiting))
+        first = with_share(world, first, pod)
         base = _member_without_room(world, pod, first, planned)
         if with_remedies:
             help_ = remedies_for_gang(world, pod, gangs, found)

@@ -19,6 +19,8 @@ class Need(ApiStruct, kw_only=True):
     """What its queue could use of it now, borrowed quota included, once all that can get quota have it."""
     most: Quantity
     """What its queue could use if nobody else used anything."""
+    overused: Quantity = Quantity.ZERO
+    """What has to be given back before anything is free, because quota was taken away."""
     mismatch: str = ""
     """Why its pods cannot use the flavor at all."""
 
@@ -30,7 +32,7 @@ class Need(ApiStruct, kw_only=True):
     @property
     def lacking(self) -> Quantity:
         """How much more would have to be free."""
-        short = self.wanted.amount - self.free.amount
+        short = self.wanted.amount - self.free.amount + self.overused.amount
         return Quantity(short, self.wanted.format) if short > 0 else Quantity.ZERO
 
 
@@ -62,6 +64,8 @@ class PlaceInQueue(ApiStruct, kw_only=True):
     reason: str = ""
     """Of the condition QuotaReserved, as the engine would write it."""
     message: str = ""
+    is_written: bool = False
+    """Whether that is what the condition of the Workload says. Of those that ask for the same, only the first is told."""
     needs: tuple[Need, ...] = ()
     victims: tuple[str, ...] = ()
     """Workloads that have to give up quota for it."""

@@ -1,11 +1,4 @@
-"""Simulated nodes: what a kubelet and the drivers beside it do, without a machine.
+"""Nodes: simulated ones (`simulated`), and the agent of a real one (`agent`).
 
-`SimulatedNodes` registers nodes, publishes what their drivers would, and moves the pods that are bound to them through their phases. It
-touches no node that does not carry its label.
+Importing this package imports neither, because a process has use for one of them.
 """
-
-from drayman.node.model import SimulatedNode, Timing, is_failed
-from drayman.node.publication import Report
-from drayman.node.simulation import SimulatedNodes
-
-__all__ = ["Report", "SimulatedNode", "SimulatedNodes", "Timing", "is_failed"]

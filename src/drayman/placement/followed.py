@@ -67,7 +67,7 @@ class Read(Enum):
     FOR_VOLUMES = auto()
     """If a volume is still to be provisioned."""
     FOR_GANGS = auto()
-    """If pods are in gangs, or the question is about objects that make pods."""
+    """If pods are in gangs or in queues of KAI, or the question is about objects that make pods, or about queues."""
     FOR_WORKLOADS = auto()
     """If the question is about objects that make pods."""
     FOR_MOVES = auto()
@@ -208,6 +208,7 @@ FOLLOWED: Final = (
     Followed(
         type=KaiQueue,
         member="kai_queues",
+        read=Read.FOR_GANGS,
         put=lambda state, it: state.set_queue(it),
         remove=lambda state, it: state.remove_queue(it),
     ),

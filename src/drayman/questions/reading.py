@@ -127,12 +127,15 @@ class Reader:
         return await self._with_storage_left(objects)
 
     async def _with_groups(self, objects: Objects) -> Objects:
-        """Groups and topologies of other schedulers: requested only if there are gangs, or may be some in what is asked about."""
+        """Groups, queues and topologies of other schedulers: requested only if there are gangs, or may be some in what is asked about."""
+        from drayman.placement.gangs.dialects.kai import QUEUE
         from drayman.placement.gangs.membership import reading_of, statements_of
 
         if not (
             self.workloads
+            or self.queues
             or any(reading_of(pod, {}) is not None for pod in objects.pods)
+            or any(QUEUE in pod.metadata.labels for pod in objects.pods)
             or any(statements_of(job) is not None for job in objects.jobs)
         ):
             return objects

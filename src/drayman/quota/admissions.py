@@ -88,25 +88,27 @@ def holding_of(
     )
 
 
-def shrunk(admission: Admission, pod_set: str, count: int) -> Admission:
-    """An admission with fewer pods of a set, and as much less of everything; parts are rounded up."""
+def shrunk(admission: Admission, pod_set: str, count: int, claims: Iterable[ClaimUse]) -> Admission:
+    """An admission with fewer pods of a set, and as much less of everything but what is paid for claims; parts are rounded up."""
+    paid = _paid(claims, pod_set)
     return replace(
         admission,
         pod_set_assignments=tuple(
-            _with_fewer(each, count) if each.name == pod_set else each
+            _with_fewer(each, count, paid) if each.name == pod_set else each
             for each in admission.pod_set_assignments
         ),
     )
 
 
-def _with_fewer(assigned: PodSetAssignment, count: int) -> PodSetAssignment:
+def _with_fewer(assigned: PodSetAssignment, count: int, paid: Amounts) -> PodSetAssignment:
     before = assigned.count or 0
     if before <= count:
         return assigned
-    usage = {
-        name: quantity_of(name, -(-amount_of(name, quantity) * count // before))
-        for name, quantity in assigned.resource_usage.items()
-    }
+    usage = {}
+    for name, quantity in assigned.resource_usage.items():
+        amount = amount_of(name, quantity)
+        shared = min(amount, paid.get(name, 0))
+        usage[name] = quantity_of(name, shared - (-(amount - shared) * count // before))
     return replace(assigned, count=count, resource_usage=usage)
 
 

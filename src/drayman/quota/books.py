@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from drayman.api.kueue import ClusterQueueSpec, CohortSpec, ResourceFlavorSpec
 from drayman.quota.cluster_queues import DRAIN, HOLD, ClusterQueueState
 from drayman.quota.entries import Entry, Holding
-from drayman.quota.reasons import FLAVOR_NOT_FOUND, STOPPED, TOPOLOGY_NOT_FOUND
+from drayman.quota.reasons import FLAVOR_NOT_FOUND, STOPPED, TERMINATING, TOPOLOGY_NOT_FOUND
 from drayman.quota.tree.building import Forest, forest_of
 from drayman.quota.tree.ledger import Ledger, Usage
 
@@ -102,8 +102,10 @@ class Books:
         self._wake_cohort(name)
         self._to_wake.update(self.forest.in_circles)
 
-    def set_queue(self, name: str, spec: ClusterQueueSpec) -> ClusterQueueState:
-        """A cluster queue as it is now. Raises SelectorError."""
+    def set_queue(
+        self, name: str, spec: ClusterQueueSpec, *, leaving: bool = False
+    ) -> ClusterQueueState:
+        """A cluster queue as it is now; `leaving`: it is being deleted. Raises SelectorError."""
         queue = self.queues.get(name)
         if queue is None:
             queue = ClusterQueueState(name, spec)
@@ -113,8 +115,9 @@ class Books:
             self.wake(name)
             self._change_trees()
             queue.set_spec(spec)
-        else:
+        elif queue.leaving == leaving:
             return queue
+        queue.leaving = leaving
         self.judge(queue)
         self.wake(name)
         return queue
@@ -127,7 +130,9 @@ class Books:
 
     def judge(self, queue: ClusterQueueState) -> None:
         """Find out whether a queue can give quota to anybody."""
-        if queue.spec.stop_policy in STOPPING:
+        if queue.leaving:
+            queue.inactive = TERMINATING
+        elif queue.spec.stop_policy in STOPPING:
             queue.inactive = STOPPED
         elif any(name not in self.flavors for name in queue.flavors):
             queue.inactive = FLAVOR_NOT_FOUND
@@ -135,6 +140,10 @@ class Books:
             queue.inactive = TOPOLOGY_NOT_FOUND
         else:
             queue.inactive = ""
+
+    def is_active(self, queue: ClusterQueueState) -> bool:
+        """Whether a queue can give quota: nothing is wrong with it, and its cohorts form no circle."""
+        return not queue.inactive and queue.name not in self.forest.in_circles
 
     def take(self, entry: Entry, holding: Holding) -> None:
         """A workload has quota from now on."""
@@ -181,6 +190,13 @@ class Books:
         """Something may have become possible in the tree of a queue."""
         if name in self.queues:
             self._to_wake.add(name)
+
+    def try_again(self, entry: Entry) -> None:
+        """Have a workload be tried again, whatever came of it, if it waits and its time has come."""
+        queue = self.queues.get(entry.waits_in)
+        if queue is not None:
+            queue.waiting.try_again(entry)
+            self._ready[queue.name] = None
 
     def wake_everybody(self) -> None:
         self._to_wake.update(self.queues)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from drayman.api.kueue import ClusterQueueSpec, FlavorQuotas, ResourceGroup
@@ -30,6 +31,7 @@ class ClusterQueueState:
         "groups",
         "holders",
         "inactive",
+        "leaving",
         "name",
         "node",
         "serves",
@@ -46,6 +48,8 @@ class ClusterQueueState:
         """Grows when workloads get or give up its quota, and when its tree is built anew."""
         self.inactive: str = ""
         """Why it is not active, as its condition says it; empty if it is."""
+        self.leaving = False
+        """Whether it is being deleted, and stays only for those that hold its quota."""
         self.set_spec(spec)
 
     def set_spec(self, spec: ClusterQueueSpec) -> None:
@@ -78,6 +82,15 @@ class ClusterQueueState:
         """Whether its local queues come in the order of what they used."""
         scope = self.spec.admission_scope
         return scope is not None and scope.admission_mode == USAGE_BASED
+
+    def checks_for(self, flavors: Collection[str]) -> list[str]:
+        """The names of the admission checks that it has for flavors."""
+        strategy = self.spec.admission_checks_strategy
+        return [
+            rule.name
+            for rule in (strategy.admission_checks if strategy is not None else ())
+            if not rule.on_flavors or not set(rule.on_flavors).isdisjoint(flavors)
+        ]
 
     @property
     def borrows_by_force(self) -> bool:

@@ -65,8 +65,8 @@ class Cycle:
         self._is_blocked = is_blocked
         self._gone: dict[str, Entry] = {}
         self._to_come: dict[str, Nominee] = {}
-        self._roomless: dict[str, Refusal] = {}
-        """Why those find no room, by key, that could have quota if others went."""
+        self._roomless: dict[str, tuple[Again, Refusal]] = {}
+        """Why those find no room, by key, that could have quota if others went, and when they are tried again."""
 
     def run(self, heads: Iterable[tuple[ClusterQueueState, Entry]]) -> list[Decision]:
         """Decide about heads of queues that are active and serve them. Whoever gets quota is for the caller to count."""
@@ -125,15 +125,24 @@ class Cycle:
         demands = entry.facts.demands
         if targets or isinstance(demands, Unpriced) or not can_shrink(demands):
             return full, targets
+        is_unfinished = self._is_unfinished(entry)
 
         def attempt(counts: list[int]) -> tuple[Assignment, tuple[Target, ...]] | None:
+            nonlocal is_unfinished
             fewer = self._placing.placed(assigner.assign(counts))
             if fewer.mode is Mode.FIT:
                 return fewer, ()
             victims = self._targets(queue, entry, fewer)
+            is_unfinished = is_unfinished or self._is_unfinished(entry)
             return (fewer, victims) if victims else None
 
-        return largest(demands, attempt) or (full, ())
+        found = None if is_unfinished else largest(demands, attempt)
+        return (full, ()) if found is None or is_unfinished else found
+
+    def _is_unfinished(self, entry: Entry) -> bool:
+        """Whether the last search for victims goes on in the next cycle: until then, nothing smaller is given."""
+        again, _ = self._roomless.get(entry.key, (Again.ROOM, None))
+        return again is Again.AT_ONCE
 
     def _targets(
         self, queue: ClusterQueueState, entry: Entry, assignment: Assignment
@@ -152,8 +161,9 @@ class Cycle:
             admission_of(queue.name, assignment),
         )
         self._roomless.pop(entry.key, None)
-        if found.lacks_room or found.gave_up:
-            self._roomless[entry.key] = Refusal(WAITING_FOR_ROOM, _without_room(found))
+        if found.lacks_room or found.gave_up or found.is_unfinished:
+            again = Again.AT_ONCE if found.is_unfinished else Again.ROOM
+            self._roomless[entry.key] = again, Refusal(WAITING_FOR_ROOM, _without_room(found))
         return tuple(found.targets)
 
     # Processing.
@@ -166,9 +176,8 @@ class Cycle:
             return
         if mode is Mode.PREEMPT and not nominee.targets:
             self._hold(nominee)
-            roomless = self._roomless.get(nominee.entry.key)
-            again = Again.NO_QUOTA if roomless is None else Again.ROOM
-            self._refuse(nominee, again, roomless or nominee.assignment.refusal)
+            found = Again.NO_QUOTA, nominee.assignment.refusal
+            self._refuse(nominee, *self._roomless.get(nominee.entry.key, found))
             return
         if is_early:
             text = "It will fit when those are gone that others preempt"
@@ -296,6 +305,8 @@ class Cycle:
     def _refuse(self, nominee: Nominee, again: Again, refusal: Refusal | None) -> None:
         said = refusal or Refusal(WAITING_FOR_QUOTA, "insufficient unused quota")
         entry = nominee.entry
+        if self._preemptor.room is not None and again not in (Again.VICTIMS, Again.AT_ONCE):
+            self._preemptor.room.gives_up(entry.key)
         # Who preempts begins with the first flavor again: with its victims gone, everything may be otherwise.
         entry.positions = {} if again is Again.VICTIMS else nominee.assignment.positions
         if again is Again.NO_QUOTA:
@@ -310,6 +321,8 @@ class Cycle:
 
 def _without_room(found: Found) -> str:
     """Why nobody is driven out for quota, though that is allowed."""
+    if found.is_unfinished:
+        return "who has to be preempted for quota and room is being looked for"
     if found.gave_up:
         return "too many might have to go for quota and room to say who, so nobody is preempted"
     return "others could be preempted for quota, but there would be no room for all of its pods"
@@ -318,7 +331,9 @@ def _without_room(found: Found) -> str:
 def _replaced(queue: ClusterQueueState, entry: Entry) -> dict[str, Entry]:
     """The workload whose place another one takes, if that holds quota of the same queue."""
     old = queue.holders.get(entry.facts.replaces) if entry.facts.replaces else None
-    return {} if old is None else {old.key: old}
+    if old is None or not entry.facts.takes_the_place_of(old.facts):
+        return {}
+    return {old.key: old}
 
 
 def _flavors_of(entries: Iterable[Entry]) -> dict[tuple[str, str], str]:

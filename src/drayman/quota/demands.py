@@ -107,7 +107,8 @@ class Unpriced(Struct, frozen=True):
 class Pricing(Protocol):
     """Prices workloads from the claims, claim templates, classes and slices that it knows.
 
-    A price depends on nothing else: whoever changes those objects has the engine price the waiting workloads again.
+    A price depends on nothing else: whoever changes those objects has the engine price the waiting workloads again
+    (`QuotaState.devices_changed`, `set_workload`).
     """
 
     def price_workload(

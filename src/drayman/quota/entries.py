@@ -12,7 +12,7 @@ from drayman.api.kueue_workload import Admission, Workload
 from drayman.quota.amounts import FlavorResource
 from drayman.quota.claims.prices import ClaimPrice
 from drayman.quota.claims.users import ClaimUse
-from drayman.quota.demands import Charged, PodSetDemand, Unpriced
+from drayman.quota.demands import PodSetDemand, Unpriced
 from drayman.quota.tree.ledger import Usage
 from drayman.quota.tree.nodes import FlavorAmounts
 
@@ -103,6 +103,12 @@ class Facts(Struct, frozen=True):
     pods_ready: bool
     replaces: str = ""
     """The key of the workload whose place it takes when it gets quota: a smaller slice of the same job, with part of what it asks for."""
+    owner: str = ""
+    """The uid of the object that it is for; empty: nobody's."""
+
+    def takes_the_place_of(self, other: Facts) -> bool:
+        """Whether it counts instead of another one: of its own job only, since anybody might write that it replaces somebody."""
+        return self.replaces == other.key and bool(self.owner) and self.owner == other.owner
 
     def asks_otherwise(self, later: Facts) -> bool:
         """Whether it asks for something else later on, or in another place, or with another right."""
@@ -128,7 +134,6 @@ class Entry:
         "facts",
         "holding",
         "positions",
-        "prices",
         "refusal",
         "shape",
         "source",
@@ -145,8 +150,6 @@ class Entry:
         """Where to go on with flavors. Empty: from the first."""
         self.attempt = Attempt(0, 0)
         """When these were found."""
-        self.prices: dict[Hashable, Mapping[str, Charged] | Unpriced] = {}
-        """What was asked of prices in flavors, as long as it waits and devices do not change."""
         self.refusal: Refusal | None = None
         """Why it got nothing when all flavors had been tried."""
         self.source: Workload | None = None
@@ -157,7 +160,7 @@ class Entry:
     def update(self, facts: Facts) -> None:
         """Follow a change of its object."""
         if facts.demands != self.facts.demands:
-            self.positions, self.refusal, self.prices = {}, None, {}
+            self.positions, self.refusal = {}, None
         self.facts = facts
         self.shape = shape_of(facts)
 

@@ -57,6 +57,9 @@ class LocalQueues:
     def find(self, key: str) -> LocalQueueState | None:
         return self._queues.get(key)
 
+    def keys(self) -> Iterator[str]:
+        return iter(self._queues)
+
     def members(self, key: str) -> Iterator[str]:
         """The workloads in a local queue, in no particular order."""
         return iter(tuple(self._members.get(key, ())))

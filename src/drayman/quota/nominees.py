@@ -8,12 +8,13 @@ workload that gets quota, so the next one is found afterwards.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from heapq import heappop, heappush
 
 from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.entries import Entry
 from drayman.quota.flavors.assignment import Assignment
 from drayman.quota.preemption.contest import Target
-from drayman.quota.tree.fairness import Share, share_of
+from drayman.quota.tree.fairness import share_of
 from drayman.quota.tree.ledger import Ledger
 from drayman.quota.tree.nodes import Node
 
@@ -45,52 +46,90 @@ def _classical_key(nominee: Nominee) -> tuple[int, int, float, str]:
 
 
 def fair_order(nominees: list[Nominee], ledger: Ledger) -> Iterator[Nominee]:
-    """The winner of each tournament, one tree after the other."""
+    """The winner of each tournament, one tree after the other. Between two of them, the ledger may change for the last winner only."""
     trees: dict[Node, dict[Node, Nominee]] = {}
     for nominee in sorted(nominees, key=lambda each: each.queue.name):
         place = nominee.queue.place
         trees.setdefault(place.root, {})[place] = nominee
     for root, left in trees.items():
-        while left:
-            winner = _Tournament(left, ledger).winner(root)
-            if winner is None:
-                break
-            del left[winner.queue.place]
+        tournament = _Tournament(root, left, ledger)
+        while (winner := tournament.winner) is not None:
             yield winner
+            tournament.drop(winner)
+
+
+_Key = tuple[bool, bool, float, tuple[int, float, str]]
+"""Whether more than the own quota would be used, the share, and the place in the queue: the smallest wins."""
 
 
 class _Tournament:
-    """One round among the heads of a tree."""
+    """The heads of a tree: in each cohort, the best of the winners of its children.
 
-    def __init__(self, nominees: dict[Node, Nominee], ledger: Ledger) -> None:
+    A winner changes only what its own queue and the cohorts above use. So all other branches keep their winners, with the shares that
+    they would have.
+    """
+
+    def __init__(self, root: Node, nominees: dict[Node, Nominee], ledger: Ledger) -> None:
+        self._root = root
         self._nominees = nominees
-        self._keys: dict[tuple[Node, Entry], tuple[bool, Share]] = {}
-        for place, nominee in nominees.items():
-            with ledger.trial():
-                ledger.add(place, nominee.assignment.usage)
-                amounts = nominee.assignment.usage.quota
-                wanted = [what for what, amount in amounts.items() if amount > 0]
-                for node in (place, *place.ancestors()):
-                    if node.parent is not None:
-                        key = (not node.is_within_quota(wanted), share_of(node))
-                        self._keys[node.parent, nominee.entry] = key
+        self._ledger = ledger
+        self._winners: dict[Node, Nominee] = {}
+        self._standings: dict[Node, list[tuple[_Key, int, Node]]] = {}
+        """By cohort, the children that have a winner, as a heap. Those are outdated whose number is not the last one of the child."""
+        self._numbers: dict[Node, int] = {}
+        self._count = 0
+        self._fill(root)
 
-    def winner(self, node: Node) -> Nominee | None:
+    @property
+    def winner(self) -> Nominee | None:
+        return self._winners.get(self._root)
+
+    def drop(self, winner: Nominee) -> None:
+        """A winner has had its turn, and what it was given counts."""
+        place = winner.queue.place
+        del self._nominees[place]
+        del self._winners[place]
+        self._numbers.pop(place, None)
+        for cohort in place.ancestors():
+            self._judge(cohort)
+            if cohort.parent is not None:
+                self._enter(cohort, cohort.parent)
+
+    def _fill(self, node: Node) -> None:
         if node.is_queue:
-            return self._nominees.get(node)
-        best: Nominee | None = None
+            if node in self._nominees:
+                self._winners[node] = self._nominees[node]
+            return
+        self._standings[node] = []
         for child in node.children:
-            found = self.winner(child)
-            if found is not None and (best is None or self._beats(found, best, node)):
-                best = found
-        return best
+            self._fill(child)
+            self._enter(child, node)
+        self._judge(node)
 
-    def _beats(self, one: Nominee, other: Nominee, cohort: Node) -> bool:
-        borrows, share = self._keys[cohort, one.entry]
-        other_borrows, other_share = self._keys[cohort, other.entry]
-        if borrows != other_borrows:
-            return other_borrows
-        difference = share.compare(other_share)
-        if difference:
-            return difference < 0
-        return one.entry.facts.order < other.entry.facts.order
+    def _judge(self, cohort: Node) -> None:
+        """Find the winner of a cohort."""
+        standing = self._standings[cohort]
+        while standing and self._numbers.get(standing[0][2]) != standing[0][1]:
+            heappop(standing)
+        if standing:
+            self._winners[cohort] = self._winners[standing[0][2]]
+        else:
+            self._winners.pop(cohort, None)
+
+    def _enter(self, child: Node, cohort: Node) -> None:
+        """Have the winner of a child compete in a cohort."""
+        self._numbers.pop(child, None)
+        winner = self._winners.get(child)
+        if winner is not None:
+            self._count += 1
+            self._numbers[child] = self._count
+            heappush(self._standings[cohort], (self._key(winner, child), self._count, child))
+
+    def _key(self, nominee: Nominee, node: Node) -> _Key:
+        usage = nominee.assignment.usage
+        wanted = [what for what, amount in usage.quota.items() if amount > 0]
+        with self._ledger.trial():
+            self._ledger.add(nominee.queue.place, usage)
+            share = share_of(node)
+            exceeds = not node.is_within_quota(wanted)
+        return exceeds, share.infinite, share.value, nominee.entry.facts.order

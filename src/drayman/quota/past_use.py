@@ -14,6 +14,9 @@ from drayman.api.times import parse_duration
 from drayman.quota.amounts import Amounts
 from drayman.quota.settings import AdmissionFairSharingSettings
 
+Remembered = Mapping[str, tuple[Mapping[str, float], Mapping[str, Amounts], float | None]]
+"""By local queue: what it has used, what the next sample will find, and when the last one was."""
+
 
 class _Record:
     """What is remembered of one local queue."""
@@ -67,6 +70,26 @@ class PastUse:
         """What the status of a local queue remembers."""
         record = self._records.get(queue)
         return {} if record is None else record.consumed
+
+    def is_sampled(self, queue: str, since: float) -> bool:
+        """Whether quota that was reserved at some time is in what is remembered."""
+        record = self._records.get(queue)
+        return record is None or record.sampled_at is None or since <= record.sampled_at
+
+    def remembered(self) -> Remembered:
+        """All that is known now, to be restored later."""
+        return {
+            queue: (dict(each.consumed), dict(each.penalties), each.sampled_at)
+            for queue, each in self._records.items()
+        }
+
+    def restore(self, remembered: Remembered) -> None:
+        """Forget what happened since then."""
+        for queue, (consumed, penalties, sampled_at) in remembered.items():
+            record = self._records.get(queue)
+            if record is not None:
+                record.consumed, record.penalties = dict(consumed), dict(penalties)
+                record.sampled_at = sampled_at
 
     def admitted(self, queue: str, workload: str, amounts: Amounts) -> None:
         """A workload got quota between two samples."""

@@ -88,9 +88,22 @@ def read(
         gates_closed=any(each.name not in opened for each in spec.preemption_gates),
         admitted=status.is_true(ADMITTED),
         pods_ready=status.is_true(PODS_READY),
-        replaces=metadata.annotations.get(REPLACES, ""),
+        replaces=_replaced(workload),
+        owner=_owner(workload),
     )
     return Reading(facts, _holding(workload, status, demands))
+
+
+def _replaced(workload: Workload) -> str:
+    """The key of another workload whose place this one is to take."""
+    metadata = workload.metadata
+    named = metadata.annotations.get(REPLACES, "")
+    return "" if named == key_of(metadata.namespace, metadata.name) else named
+
+
+def _owner(workload: Workload) -> str:
+    owners = workload.metadata.owner_references
+    return next((owner.uid for owner in owners if owner.controller), "")
 
 
 def _queued_since(status: WorkloadStatus, created: float, settings: QuotaSettings) -> float:

@@ -42,6 +42,7 @@ IN_COHORT_FAIR_SHARING: Final = "InCohortFairSharing"
 # Active=False of a cluster queue.
 READY: Final = "Ready"
 STOPPED: Final = "Stopped"
+TERMINATING: Final = "Terminating"
 FLAVOR_NOT_FOUND: Final = "FlavorNotFound"
 CHECK_NOT_FOUND: Final = "AdmissionCheckNotFound"
 CHECK_INACTIVE: Final = "AdmissionCheckInactive"

@@ -32,7 +32,7 @@ from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.cycle import Cycle
 from drayman.quota.decisions import Decision, Evicted, Refused, Reserved
 from drayman.quota.demands import NotPlaced, Pricing, Unpriced
-from drayman.quota.entries import Entry, Holding
+from drayman.quota.entries import Entry, Facts, Holding
 from drayman.quota.flavors.assigning import Rules
 from drayman.quota.flavors.placing import Placing
 from drayman.quota.flavors.prices import FlavorPrices
@@ -44,6 +44,7 @@ from drayman.quota.reading import read
 from drayman.quota.reasons import (
     MISCONFIGURED,
     PENDING_EVALUATION,
+    SUSPENDED,
 )
 from drayman.quota.settings import IGNORE_UNDECLARED, QuotaSettings
 from drayman.quota.standing import standing_of
@@ -57,8 +58,8 @@ class QuotaState:
         self.settings = settings
         self.books = Books()
         self.entries: dict[str, Entry] = {}
-        self._successors: dict[str, str] = {}
-        """By the key of a workload, the one that takes its place when it gets quota."""
+        self._successors: dict[tuple[str, str], str] = {}
+        """By the owner and the key of a workload, the one that takes its place when it gets quota."""
         self._pricing = pricing
         self._nodes: dict[str, object] = {}
         """What was last seen of each node, as far as places depend on it."""
@@ -102,7 +103,8 @@ class QuotaState:
     def set_cluster_queue(self, value: ClusterQueue, now: float) -> None:
         name = value.metadata.name
         is_new = name not in self.books.queues
-        queue = self.books.set_queue(name, spec_of(ClusterQueueSpec, value))
+        leaving = value.metadata.deletion_timestamp is not None
+        queue = self.books.set_queue(name, spec_of(ClusterQueueSpec, value), leaving=leaving)
         if self.past_use is not None:
             share = self.past_use.share if queue.shares_by_past_use else None
             queue.waiting.order_by_past_use(share, now)
@@ -233,8 +235,8 @@ class QuotaState:
         self._local.join(facts.queue, facts.key)
         entry.source = workload
         if facts.replaces:
-            self._successors[facts.replaces] = facts.key
-        if self._is_superseded(facts.key):
+            self._successors[facts.owner, facts.replaces] = facts.key
+        if self._is_superseded(facts):
             self._retire(entry)
             return
         if reading.holding is None and entry.assumed:
@@ -245,10 +247,11 @@ class QuotaState:
 
     def devices_changed(self, key: str) -> None:
         """What devices cost a workload in flavors may be otherwise from now on."""
+        self._rules.prices.forget()
         entry = self.entries.get(key)
         if entry is None or isinstance(entry.facts.demands, Unpriced):
             return
-        entry.prices, entry.positions = {}, {}
+        entry.positions, entry.refusal = {}, None
         if any(demand.priced is not None for demand in entry.facts.demands):
             self.books.wake(entry.waits_in)
 
@@ -262,8 +265,9 @@ class QuotaState:
         self.claims.release(entry)
         self._dequeue(entry)
         if entry.facts.replaces:
-            if self._successors.get(entry.facts.replaces) == key:
-                del self._successors[entry.facts.replaces]
+            place = entry.facts.owner, entry.facts.replaces
+            if self._successors.get(place) == key:
+                del self._successors[place]
             self._reinstate(entry.facts.replaces, 0.0)
 
     def forget(self, key: str, now: float) -> None:
@@ -279,6 +283,21 @@ class QuotaState:
             self._follow(entry, None, now)
         elif entry.holding is not None:
             self.books.wake(entry.holding.cluster_queue)
+
+    def not_driven_out(self, key: str, by: str) -> None:
+        """Take back that a workload has to give up its quota for another one, because it could not be written."""
+        self._preemptor.quarrels.forget()
+        victim = self.entries.get(key)
+        if victim is not None and victim.holding is not None:
+            self.books.wake(victim.holding.cluster_queue)
+        self._gives_up_room(by)
+        self.try_again(by)
+
+    def try_again(self, key: str) -> None:
+        """Have a workload be tried again, because what was decided about it could not be written."""
+        entry = self.entries.get(key)
+        if entry is not None:
+            self.books.try_again(entry)
 
     def _follow(self, entry: Entry, holding: Holding | None, now: float) -> None:
         """Make what a workload holds, and where it waits, agree with its object."""
@@ -296,18 +315,32 @@ class QuotaState:
             self._dequeue(entry)
             self.claims.take(entry, holding)
             self._supersede(entry)
+            past = self.past_use
+            if past is not None and not past.is_sampled(entry.facts.queue, holding.reserved_at):
+                # It got quota after the last sample, from whoever decided before this engine was there.
+                self._counts_as_used(past, entry, holding)
+
+    def _counts_as_used(self, past: PastUse, entry: Entry, holding: Holding) -> None:
+        """Until the next sample, quota that was given counts as if it had been used for a while."""
+        queue = self.books.queues.get(holding.cluster_queue)
+        if queue is not None and queue.shares_by_past_use:
+            past.admitted(entry.facts.queue, entry.key, by_resource(holding))
 
     # A slice of a job that takes the place of a smaller one.
 
-    def _is_superseded(self, key: str) -> bool:
+    def _is_superseded(self, facts: Facts) -> bool:
         """Whether another workload has taken the place of this one, and holds what it held."""
-        successor = self.entries.get(self._successors.get(key, ""))
-        return successor is not None and successor.holding is not None
+        successor = self.entries.get(self._successors.get((facts.owner, facts.key), ""))
+        return (
+            successor is not None
+            and successor.holding is not None
+            and successor.facts.takes_the_place_of(facts)
+        )
 
     def _supersede(self, entry: Entry) -> None:
         """A workload has quota: that of the one whose place it takes is part of it."""
         old = self.entries.get(entry.facts.replaces) if entry.facts.replaces else None
-        if old is not None:
+        if old is not None and entry.facts.takes_the_place_of(old.facts):
             self._retire(old)
 
     def _retire(self, entry: Entry) -> None:
@@ -332,7 +365,6 @@ class QuotaState:
             self.books.is_ready(queue.name)
 
     def _dequeue(self, entry: Entry) -> None:
-        entry.prices = {}
         queue = self.books.queues.get(entry.waits_in)
         if queue is not None:
             queue.waiting.discard(entry.key)
@@ -347,6 +379,7 @@ class QuotaState:
             self._preemptor.quarrels.forget()
             self.room_may_be_free()
         self._cycles += 1
+        self._preemptor.questions.begin_cycle(now)
         if self.past_use is not None:
             self.past_use.sample(now, self._used_by)
         refused: list[Decision] = []
@@ -359,6 +392,7 @@ class QuotaState:
                 again, refusal = problem
                 refused.append(refusal)
                 queue.waiting.refuse(entry, again)
+                self._gives_up_room(entry.key)
         one_at_a_time = self.settings.wait_for_pods_ready.block_admission
         run = Cycle(
             self._rules,
@@ -387,16 +421,28 @@ class QuotaState:
         settled, holding = self.claims.settled(decision, now, entry.facts)
         self.claims.take(entry, holding)
         self._supersede(entry)
-        queue = self.books.queues[holding.cluster_queue]
-        if self.past_use is not None and queue.shares_by_past_use:
-            self.past_use.admitted(entry.facts.queue, entry.key, by_resource(holding))
+        if self.past_use is not None:
+            self._counts_as_used(self.past_use, entry, holding)
         return settled
 
     # Room for pods, where somebody looks for it.
 
-    def ask_for_room(self, room: RoomMaker | None) -> None:
-        """Have somebody be asked whether there is room, before anybody is driven out. None: quota alone decides."""
+    def ask_for_room(self, room: RoomMaker | None, work: int | None = None) -> None:
+        """Have somebody be asked whether there is room, before anybody is driven out. None: quota alone decides.
+
+        `work`: how much at a time (`preemption/questions.py`). Where that is not enough, the search goes on in the next cycle.
+        """
         self._preemptor.room = room
+        self._preemptor.questions.limit = work
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether another cycle has to follow, though nothing may have changed, because a search goes on."""
+        return self._preemptor.questions.is_cut
+
+    def _gives_up_room(self, key: str) -> None:
+        if self._preemptor.room is not None:
+            self._preemptor.room.gives_up(key)
 
     def room_may_be_free(self) -> None:
         """There may be room now for those that were refused for want of it."""
@@ -410,6 +456,7 @@ class QuotaState:
         if holding is None or not entry.assumed:
             return []
         queue = self.books.queues[holding.cluster_queue]
+        self._preemptor.questions.begin_turn(now)
         self.forget(key, now)
         again, decisions = self._for_room.decide(queue, entry, holding, lacking)
         queue.waiting.refuse(entry, again)
@@ -444,6 +491,16 @@ class QuotaState:
         queue = self.books.queues.get(entry.waits_in)
         return entry.assumed or (queue is not None and not queue.inactive)
 
+    def is_held_back(self, key: str) -> bool:
+        """Whether a workload that waits is not tried again before something else changes than the room there is."""
+        entry = self.entries[key]
+        queue = self.books.queues.get(entry.waits_in)
+        return queue is not None and queue.waiting.is_held_back(entry)
+
+    def holds_quota(self, key: str) -> bool:
+        entry = self.entries.get(key)
+        return entry is not None and entry.holding is not None
+
     def _waits_for_pods(self) -> bool:
         """Whether somebody has quota whose pods are not ready yet."""
         holders = (each for queue in self.books.queues.values() for each in queue.holders.values())
@@ -452,8 +509,8 @@ class QuotaState:
     def _problem(self, queue: ClusterQueueState, entry: Entry) -> tuple[Again, Refused] | None:
         """What keeps a head from being looked at."""
         if queue.node is None:
-            text = f"ClusterQueue {queue.name} is inactive: its cohorts form a circle"
-            return Again.ALONE, Refused(entry.key, PENDING_EVALUATION, text)
+            text = f"ClusterQueue {queue.name} is inactive: its cohorts form a circle, beginning with {queue.spec.cohort_name}"
+            return Again.ALONE, Refused(entry.key, SUSPENDED, text)
         if not self._serves(queue, entry.facts.namespace):
             text = "Workload namespace doesn't match ClusterQueue selector"
             return Again.NAMESPACE, Refused(entry.key, MISCONFIGURED, text)
@@ -473,6 +530,26 @@ class QuotaState:
         """
         entry = self.entries[key]
         return standing_of(entry, self._local.find(entry.facts.queue), self.books.queues)
+
+    def local_queues(self) -> Iterator[str]:
+        """The keys of all local queues."""
+        return self._local.keys()
+
+    def leads_to(self, local_queue: str) -> str | None:
+        """The cluster queue of a local queue; None if there is no such local queue."""
+        local = self._local.find(local_queue)
+        return None if local is None else local.cluster_queue
+
+    def is_active(self, local_queue: str) -> bool:
+        """Whether workloads of a local queue may get quota."""
+        local = self._local.find(local_queue)
+        queue = None if local is None else self.books.queues.get(local.cluster_queue)
+        return (
+            local is not None
+            and not local.is_stopped
+            and queue is not None
+            and self.books.is_active(queue)
+        )
 
     def waiting_in(self, local_queue: str) -> Iterator[str]:
         """The workloads of a local queue, by key, in no particular order."""

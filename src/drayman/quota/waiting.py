@@ -10,9 +10,10 @@ that must not be tried before some time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Container, Hashable, Iterator
 from enum import Enum
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
+from typing import Final
 
 from drayman.quota.entries import Entry
 
@@ -36,13 +37,18 @@ class Again(Enum):
     """The queue does not serve its namespace, so it does not block a strict queue either."""
 
 
+_FEW: Final = 64
+
+
 class _Group:
     """Workloads of one shape, in their order. Those that have left are skipped when they come up."""
 
-    __slots__ = ("heap",)
+    __slots__ = ("heap", "limit")
 
     def __init__(self) -> None:
         self.heap: list[tuple[Order, str]] = []
+        self.limit = _FEW
+        """With how many items it is to be cleared of those that have left."""
 
 
 class Waiting:
@@ -109,7 +115,7 @@ class Waiting:
         if entry.facts.requeue_at > now:
             self._later[entry.key] = entry
         elif pooled is not None:
-            heappush(pooled.heap, (entry.facts.order, entry.key))
+            self._put(pooled, shape, entry)
         else:
             self._push(entry)
 
@@ -190,6 +196,13 @@ class Waiting:
             self._push(entry)
         return bool(roomless)
 
+    def try_again(self, entry: Entry) -> None:
+        """Have one workload be tried again, unless it must not be yet."""
+        if self.is_aside(entry) and entry.key not in self._later:
+            for kept in (self._alone, self._strangers, self._roomless):
+                kept.pop(entry.key, None)
+            self._push(entry)
+
     def wake_strangers(self, serves: Callable[[str], bool]) -> None:
         """Have those be tried again whose namespace is served by now."""
         for key, entry in tuple(self._strangers.items()):
@@ -208,9 +221,35 @@ class Waiting:
         """When the next of those that wait for a time is due."""
         return min((each.facts.requeue_at for each in self._later.values()), default=None)
 
-    def in_order(self) -> list[Entry]:
-        """All that wait, in the order of the queue."""
-        return sorted(self._entries.values(), key=lambda each: each.facts.order)
+    def is_aside(self, entry: Entry) -> bool:
+        """Whether a workload that waits was tried in vain, or must not be tried yet."""
+        return self._is_put_aside(entry.key) or self._shape(entry) in self._pooled
+
+    def is_held_back(self, entry: Entry) -> bool:
+        """Whether a workload is not tried again before something else changes than the room there is."""
+        if entry.key in self._roomless:
+            return False
+        if self.strict and (first := self.head()) is not None and first.key != entry.key:
+            return True
+        return self.is_aside(entry)
+
+    def in_order(self, first: Container[str] = ()) -> list[Entry]:
+        """All that wait, in the order in which they would be tried as things are. `first` are those that wait for their victims."""
+        preemptors: Container[str] = () if self.strict else first
+        if self._past_use is None:
+            return sorted(
+                self._entries.values(),
+                key=lambda each: (each.key not in preemptors, each.facts.order),
+            )
+        shares = {queue: self._past_use(queue) for queue in {e.facts.queue for e in self}}
+        return sorted(
+            self._entries.values(),
+            key=lambda each: (
+                shares[each.facts.queue],
+                each.key not in preemptors,
+                each.facts.order,
+            ),
+        )
 
     # Groups.
 
@@ -219,37 +258,68 @@ class Waiting:
         group = self._ready.get(shape)
         if group is None:
             group = self._ready[shape] = _Group()
+        self._put(group, shape, entry)
         order = entry.facts.order
-        heappush(group.heap, (order, entry.key))
         if group.heap[0][0] == order:
             self._show(order, shape)
 
+    def _put(self, group: _Group, shape: Hashable, entry: Entry) -> None:
+        """Into a group. Workloads that come and go, behind others that wait, would have it grow without end otherwise."""
+        if len(group.heap) >= group.limit:
+            group.heap = [item for item in set(group.heap) if self._is_in(item, shape)]
+            heapify(group.heap)
+            group.limit = max(_FEW, 2 * len(group.heap))
+        heappush(group.heap, (entry.facts.order, entry.key))
+
     def _is_ready(self, entry: Entry) -> bool:
-        is_aside = any(entry.key in each for each in (self._alone, self._strangers, self._later))
-        return not is_aside and self._shape(entry) in self._ready
+        return not self._is_put_aside(entry.key) and self._shape(entry) in self._ready
+
+    def _is_put_aside(self, key: str) -> bool:
+        """Whether a workload waits for itself, apart from its group."""
+        return (
+            key in self._alone
+            or key in self._strangers
+            or key in self._roomless
+            or key in self._later
+        )
 
     def _show(self, order: Order, shape: Hashable) -> None:
+        if len(self._fronts) >= max(_FEW, 2 * len(self._ready)):
+            self._show_again()
         self._count += 1
         heappush(self._fronts, (order, self._count, shape))
+
+    def _show_again(self) -> None:
+        """Leave out what is outdated, of which there may be any number behind the head of a strict queue."""
+        firsts = {shape: self._first(group, shape) for shape, group in self._ready.items()}
+        self._fronts.clear()
+        for shape, first in firsts.items():
+            if first is None:
+                del self._ready[shape]
+            else:
+                self._count += 1
+                self._fronts.append((first.facts.order, self._count, shape))
+        heapify(self._fronts)
 
     def _first(self, group: _Group, shape: Hashable) -> Entry | None:
         """The first of a group that still waits in it."""
         heap = group.heap
         while heap:
-            order, key = heap[0]
-            entry = self._entries.get(key)
-            if (
-                entry is not None
-                and entry.facts.order == order
-                and self._shape(entry) == shape
-                and key not in self._alone
-                and key not in self._strangers
-                and key not in self._roomless
-                and key not in self._later
-            ):
-                return entry
+            if self._is_in(heap[0], shape):
+                return self._entries[heap[0][1]]
             heappop(heap)
         return None
+
+    def _is_in(self, item: tuple[Order, str], shape: Hashable) -> bool:
+        """Whether an item of a group stands for a workload that waits in it."""
+        order, key = item
+        entry = self._entries.get(key)
+        return (
+            entry is not None
+            and entry.facts.order == order
+            and self._shape(entry) == shape
+            and not self._is_put_aside(key)
+        )
 
     def _pool(self, shape: Hashable) -> None:
         group = self._ready.pop(shape, None)
@@ -274,4 +344,5 @@ def _merged(one: _Group, other: _Group) -> _Group:
     larger, smaller = (one, other) if len(one.heap) >= len(other.heap) else (other, one)
     for item in smaller.heap:
         heappush(larger.heap, item)
+    larger.limit = max(larger.limit, 2 * len(larger.heap))
     return larger

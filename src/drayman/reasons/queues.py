@@ -24,7 +24,8 @@ def kept_out(withheld: Withheld, state: ClusterState) -> Headline:
     """Why a queue keeps work out."""
     reason = _REASONS[withheld.barrier]
     if withheld.barrier is Barrier.NO_QUEUE:
-        return Headline.of(reason, f"{withheld.flaw[:1].upper()}{withheld.flaw[1:]}.")
+        end = "" if withheld.flaw.endswith("?") else "."
+        return Headline.of(reason, f"{withheld.flaw[:1].upper()}{withheld.flaw[1:]}{end}")
     name, resource = withheld.queue, withheld.resource
     where = f"Queue {name}" if name == withheld.leaf else f"Queue {name}, above {withheld.leaf},"
     bound, used = _said(resource, withheld.bound), _said(resource, withheld.used)
@@ -43,7 +44,8 @@ def holders_in(book: QueueBook, name: str, resource: str, *, firm: bool = False)
     """Who holds something of a resource in a queue and those below it, those first that hold most."""
     held: dict[GangKey | str, int] = {}
     titles: dict[GangKey | str, str] = {}
-    for leaf in _below(book, name):
+    leaves = book.tree.leaves(name) if name in book.tree else (name,)
+    for leaf in leaves:
         for unit in book.units_in(leaf):
             for stake in book.pods_of(unit).values():
                 amount = getattr(stake.amounts, resource)
@@ -69,17 +71,3 @@ def _said(resource: str, amount: Amount) -> str:
     if resource == "cpu":
         return f"{float(amount) / 1000:g}"
     return str(Quantity(int(amount), Format.DECIMAL_SI))
-
-
-def _below(book: QueueBook, name: str) -> list[str]:
-    """The leaves below a queue, or itself."""
-    if name not in book.tree:
-        return [name]
-    upcoming, leaves = [name], []
-    while upcoming:
-        at = upcoming.pop()
-        children = book.tree.children(at)
-        upcoming += [each.name for each in children]
-        if not children:
-            leaves.append(at)
-    return leaves

@@ -85,7 +85,11 @@ def demand_of(world: World, round_: Round, pod: Pod) -> Demand | Headline:
         demand = round_.demand(pod)
     except ClaimsNotReadyError as error:
         return lacking(world.state, pod, error)
-    return _of_the_devices(world, demand) or demand
+    early = _of_the_devices(world, demand)
+    if early is not None:
+        return early
+    withheld = world.state.queues.withheld((pod.metadata.uid,))
+    return demand if withheld is None else kept_out(withheld, world.state)
 
 
 def lacking(

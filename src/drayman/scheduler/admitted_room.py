@@ -57,5 +57,6 @@ class AdmittedRoom:
     def _promise(self, pod: Pod, place: ReservedPlace) -> None:
         self._rooms.book.fulfil(pod.metadata.uid)
         if self._state.counts(pod.metadata.uid):
-            return  # It has its node already, and the server does not show it yet.
+            # It was decided about before its Workload was seen, or this version of it, and the server does not show its node yet.
+            return
         self._nominations.keep(pod, place.node, place.allocations)

@@ -17,7 +17,7 @@ Pods wait for a fixed time only after errors, with a back-off that doubles. Pure
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -26,6 +26,7 @@ from drayman.placement.gangs.gang import GangKey
 from drayman.placement.gangs.importance import importance_of_waiting
 from drayman.placement.hints import Change, Hint
 from drayman.placement.wake import Wake
+from drayman.scheduler.leaf_lines import LeafLines, Place
 
 FIRST_BACKOFF_S: Final = 1.0
 LONGEST_BACKOFF_S: Final = 10.0
@@ -46,7 +47,7 @@ class QueuedUnit:
     gang: GangKey | None = None
     priority: int | None = None  # what the group says; otherwise the pods say it
     leaf: str | None = None  # the queue in the sense of KAI that it is in
-    request: int = 0  # how many GPUs its next start takes there
+    request: int | None = None  # how many GPUs its next start takes, once that was asked
     shape: Hashable = None
     hint: Hint | None = None  # which other pods may help it
     attempts: int = 0
@@ -98,11 +99,21 @@ class _Sleepers:
 class Arbiter(Protocol):
     """Says whose turn it is among units that are in queues of KAI."""
 
-    def place(self, entry: QueuedUnit) -> tuple[int, int, float]:
-        """What units of one queue are ordered by, the first first."""
+    @property
+    def is_in_force(self) -> bool:
+        """Whether there are such queues. If not, nothing else is asked."""
 
-    def next(self, firsts: Mapping[str, QueuedUnit]) -> QueuedUnit:
-        """Which of the units that are the first of each queue comes next."""
+    def place(self, entry: QueuedUnit) -> Place:
+        """The place of a unit in its queue."""
+
+    def begin(self) -> None:
+        """Nobody is in line, as far as was said."""
+
+    def set_first(self, leaf: str, entry: QueuedUnit | None) -> None:
+        """Who is the first in a queue."""
+
+    def next(self, entry: QueuedUnit) -> QueuedUnit:
+        """Which of those that are the first of each queue takes the place in line that is this one's."""
 
 
 class Queue:
@@ -119,8 +130,7 @@ class Queue:
         self._entries: dict[str, QueuedUnit] = {}  # by key
         self._unit_of: dict[str, str] = {}  # keys of gangs, by uid of their members
         self._line: list[tuple[int, int, int, str]] = []  # rank, ticket, uid
-        # Those of them that are in queues of KAI, by queue: place, ticket, uid.
-        self._leaves: dict[str, list[tuple[int, int, float, int, str]]] = {}
+        self._leaves: LeafLines | None = None  # as long as there are queues of KAI
         self.arbiter: Arbiter | None = None
         self._held_back: list[tuple[float, int, str]] = []
         self._alarms: list[tuple[float, str]] = []
@@ -174,7 +184,11 @@ class Queue:
         else:
             self._hand_on(self._leave_shape(entry))
             entry.pods[uid] = pod
-        entry.priority, entry.leaf = priority, leaf
+        if leaf != entry.leaf:
+            self._leaf_changed(entry)
+            entry.ticket = -1  # its place is in another line
+        entry.priority, entry.leaf, entry.request = priority, leaf, None
+        self._leaf_changed(entry)
         if gang is not None:
             self._unit_of[uid] = key
         if entry.ticket < 0:
@@ -216,12 +230,13 @@ class Queue:
         taken: list[QueuedUnit] = []
         while self._line and len(taken) < most:
             position = heapq.heappop(self._line)
-            entry = self._entries.get(position[-1])
-            if entry is not None and entry.ticket == position[-2]:
+            if self._is_in_line(*position[-2:]):
+                entry = self._entries[position[-1]]
                 first = entry if entry.leaf is None else self._entitled(entry)
                 if first is not entry:
                     heapq.heappush(self._line, position)
                     entry = first
+                self._leaf_changed(entry)
                 entry.ticket = -1
                 entry.attempts += 1
                 taken.append(entry)
@@ -229,22 +244,33 @@ class Queue:
 
     def _entitled(self, entry: QueuedUnit) -> QueuedUnit:
         """Of the units in line that are in queues of KAI, the one whose turn it is. It takes the place of the first of them."""
-        if self.arbiter is None:
+        arbiter = self.arbiter
+        if arbiter is None or not arbiter.is_in_force:
+            self._leaves = None
             return entry
-        firsts: dict[str, QueuedUnit] = {}
-        for leaf in tuple(self._leaves):
-            line = self._leaves[leaf]
-            while line and not self._is_in_line(line[0]):
-                heapq.heappop(line)
-            if line:
-                firsts[leaf] = self._entries[line[0][-1]]
-            else:
-                del self._leaves[leaf]
-        return self.arbiter.next(firsts) if entry.leaf in firsts else entry
+        if self._leaves is None:
+            self._leaves = self._lines_of_leaves(entry, arbiter)
+        for leaf, key in self._leaves.changes():
+            arbiter.set_first(leaf, None if key is None else self._entries[key])
+        return arbiter.next(entry)
 
-    def _is_in_line(self, place: tuple[int, int, float, int, str]) -> bool:
-        entry = self._entries.get(place[-1])
-        return entry is not None and entry.ticket == place[-2]
+    def _lines_of_leaves(self, first: QueuedUnit, arbiter: Arbiter) -> LeafLines:
+        """The units that are in line now. The first of them has just left it, to be compared."""
+        arbiter.begin()
+        lines = LeafLines(self._is_in_line)
+        keys = [key for *_, ticket, key in self._line if self._is_in_line(ticket, key)]
+        for entry in (first, *(self._entries[key] for key in keys)):
+            if entry.leaf is not None:
+                lines.join(entry.leaf, arbiter.place(entry), entry.ticket, entry.key)
+        return lines
+
+    def _is_in_line(self, ticket: int, key: str) -> bool:
+        entry = self._entries.get(key)
+        return entry is not None and entry.ticket == ticket
+
+    def _leaf_changed(self, entry: QueuedUnit) -> None:
+        if self._leaves is not None and entry.leaf is not None:
+            self._leaves.changed(entry.leaf)
 
     def placed(self, entry: QueuedUnit, uids: Collection[str] = ()) -> None:
         """A pod, or these members of a gang, are being bound to nodes; others of that shape that slept may now fit too.
@@ -253,6 +279,7 @@ class Queue:
         """
         sleepers = self._leave_shape(entry)
         if entry.gang is None:
+            self._leaf_changed(entry)
             self._entries.pop(entry.key, None)
             self.unit_left(entry.key)
         else:
@@ -393,6 +420,8 @@ class Queue:
 
     def _let_go(self, entry: QueuedUnit, uids: Collection[str]) -> None:
         """Pods of a unit no longer wait. The others are tried again; a unit of which none is left keeps its last ones for reference."""
+        self._leaf_changed(entry)
+        entry.request = None
         if entry.pods.keys() <= set(uids):
             entry.ticket = -1
             self._entries.pop(entry.key, None)
@@ -452,11 +481,10 @@ class Queue:
 
     def _put_in_line(self, entry: QueuedUnit) -> None:
         self._tickets += 1
-        entry.ticket = self._tickets
+        entry.ticket, entry.request = self._tickets, None
         heapq.heappush(self._line, (*entry.rank, entry.ticket, entry.key))
-        if entry.leaf is not None and self.arbiter is not None:
-            place = (*self.arbiter.place(entry), entry.ticket, entry.key)
-            heapq.heappush(self._leaves.setdefault(entry.leaf, []), place)
+        if entry.leaf is not None and self._leaves is not None and self.arbiter is not None:
+            self._leaves.join(entry.leaf, self.arbiter.place(entry), entry.ticket, entry.key)
 
     def _return_held_back(self, now: float) -> None:
         while self._alarms and self._alarms[0][0] <= now:

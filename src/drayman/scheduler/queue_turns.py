@@ -2,49 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from drayman.api.times import seconds_of
 from drayman.placement.gangs.gang import Gang
 from drayman.placement.gangs.importance import importance_of_waiting
+from drayman.placement.gangs.quorum import shortfall
 from drayman.placement.state import ClusterState
 from drayman.quota.shares.accounts import amount
-from drayman.quota.shares.groups import Strength
+from drayman.quota.shares.line import Line
 from drayman.quota.shares.live import LiveAccounts, LiveShares
+from drayman.scheduler.leaf_lines import Place
 from drayman.scheduler.queue import QueuedUnit
 
 
 class QueueTurns:
-    """The order of the units of one scheduler."""
+    """The order of the units of one scheduler. It is kept between decisions: only where something has changed it is worked out again."""
 
     def __init__(self, state: ClusterState, shares: LiveShares) -> None:
         self._state = state
         self._shares = shares
+        self._firsts: dict[str, QueuedUnit] = {}  # by leaf
+        self._changed: dict[str, None] = {}  # the leaves of which that is news
+        self._line: Line | None = None
+        self._source: object = None  # what the line was made from
+        self._seen = 0  # up to which change of what queues use
 
-    def place(self, entry: QueuedUnit) -> tuple[int, int, float]:
+    @property
+    def is_in_force(self) -> bool:
+        return self._state.queues.is_in_force
+
+    def place(self, entry: QueuedUnit) -> Place:
         """Importance, then those that lack members before those that have enough, then age."""
-        accounts = LiveAccounts(self._state)
-        group = accounts.look_at(entry.gang or entry.key)
-        starts = accounts.starts(group)
-        entry.request = amount(starts[0] if starts else accounts.groups[group].workers)
-        strength = accounts.strength(group) if accounts.running(group) else Strength.BELOW
-        pods = entry.pods.values()
-        return -importance_of_waiting(entry.priority, pods), strength, self._since(entry)
-
-    def next(self, firsts: Mapping[str, QueuedUnit]) -> QueuedUnit:
-        """Those that are in no queue come first: there is nothing to compare, and little to decide."""
-        tree = self._state.queues.tree
-        astray = [each for leaf, each in firsts.items() if not tree.is_leaf(leaf)]
-        if astray:
-            return min(astray, key=lambda each: each.rank)
-        order = self._shares.order()
-        return firsts[
-            order.next_of({leaf: leaf for leaf in firsts}, lambda leaf: firsts[leaf].request)
-        ]
-
-    def _since(self, entry: QueuedUnit) -> float:
         gang = None if entry.gang is None else self._state.gangs.gang(entry.gang)
-        if isinstance(gang, Gang) and gang.since is not None:
-            return gang.since
-        created = (seconds_of(pod.metadata.creation_timestamp) for pod in entry.pods.values())
-        return min((at for at in created if at is not None), default=0.0)
+        has_started, since = False, seconds_of(entry.pod.metadata.creation_timestamp)
+        if isinstance(gang, Gang):
+            since = since if gang.since is None else gang.since
+            running = self._state.gangs.running(gang)
+            has_started = bool(running) and shortfall(gang, running) is None
+        importance = importance_of_waiting(entry.priority, entry.pods.values())
+        return -importance, has_started, since or 0.0
+
+    def begin(self) -> None:
+        self._firsts.clear()
+        self._changed.clear()
+        self._line = None
+
+    def set_first(self, leaf: str, entry: QueuedUnit | None) -> None:
+        if entry is None:
+            self._firsts.pop(leaf, None)
+        else:
+            self._firsts[leaf] = entry
+        self._changed[leaf] = None
+
+    def next(self, entry: QueuedUnit) -> QueuedUnit:
+        """One that is in no queue has its own turn: there is nothing to compare, and little to decide."""
+        leaf = self._line_now().first()
+        is_astray = entry.leaf is None or not self._state.queues.tree.is_leaf(entry.leaf)
+        return entry if is_astray or leaf is None else self._firsts[leaf]
+
+    def _line_now(self) -> Line:
+        book, source = self._state.queues, self._shares.source()
+        line = self._line
+        if line is None or source != self._source:
+            line = self._line = Line(self._shares.order())
+            self._source, leaves = source, dict.fromkeys(self._firsts)
+        else:
+            leaves = {**self._changed, **dict.fromkeys(book.used_since(self._seen))}
+        self._seen = book.uses
+        self._changed.clear()
+        for leaf in leaves:
+            if book.tree.is_leaf(leaf):
+                entry = self._firsts.get(leaf)
+                line.set(leaf, None if entry is None else self._request(entry))
+        return line
+
+    def _request(self, entry: QueuedUnit) -> int:
+        """How many GPUs the next start of a unit takes."""
+        if entry.request is None:
+            accounts = LiveAccounts(self._state)
+            group = accounts.look_at(entry.gang or entry.key)
+            starts = accounts.starts(group)
+            workers = starts[0] if starts else accounts.groups[group].workers
+            entry.request = amount(workers)
+        return entry.request

@@ -80,8 +80,11 @@ class Reporter:
         recorder: EventRecorder,
         still_waits: Callable[[str], bool],
         wall_clock: Callable[[], float],
+        note_reason: Callable[[Pod, str, str], None] = lambda _pod, _reason, _message: None,
     ) -> None:
+        """`note_reason` is called with each pod that waits for a new reason, and with that reason."""
         self._client = client
+        self._note_reason = note_reason
         self._recorder = recorder
         self._still_waits = still_waits
         self._wall_clock = wall_clock
@@ -170,6 +173,7 @@ class Reporter:
     async def _write(self, reports: list[_News]) -> None:
         for report in reports:
             if report.is_event:
+                self._note_reason(report.pod, report.reason, report.message)
                 self._recorder.record(
                     Reference.to(PODS, report.pod),
                     "Warning",

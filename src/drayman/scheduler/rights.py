@@ -62,6 +62,7 @@ _BESIDES: Final = (
     Right("resource.k8s.io", "resourceclaims/binding", ("patch",)),
     Right("events.k8s.io", "events", ("create", "patch")),
     Right("scheduling.k8s.io", "podgroups/status", ("patch",)),
+    Right("scheduling.run.ai", "queues/status", ("patch",)),
 )
 
 

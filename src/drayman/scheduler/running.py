@@ -38,6 +38,7 @@ from drayman.reasons.waiting import unready
 from drayman.scheduler.admitted_room import AdmittedRoom
 from drayman.scheduler.binding import Binder
 from drayman.scheduler.cycle import PATIENCE_S, Cycle, Refused
+from drayman.scheduler.decision_log import DecisionLog
 from drayman.scheduler.evicting import Evictor
 from drayman.scheduler.following import Follower
 from drayman.scheduler.foresight import Foresight
@@ -51,6 +52,7 @@ from drayman.scheduler.options import SchedulerOptions
 from drayman.scheduler.other_schedulers import UnservedPods
 from drayman.scheduler.preempting import Preempted
 from drayman.scheduler.queue import Queue, QueuedUnit
+from drayman.scheduler.queue_statuses import QueueStatuses
 from drayman.scheduler.queue_turns import QueueTurns
 from drayman.scheduler.reporting import (
     SCHEDULER_ERROR,
@@ -121,8 +123,12 @@ class Scheduler:
         self._cycle = self._new_cycle()
         self._recorder = EventRecorder(client, DEFAULT_SCHEDULER)
         self._terms = Terms(self._recorder, self.state, self._options.names)
-        self._reporter = Reporter(client, self._recorder, self._still_waits, wall_clock)
+        self._decisions = DecisionLog(self.state, clock)
+        self._reporter = Reporter(
+            client, self._recorder, self._still_waits, wall_clock, self._decisions.waits
+        )
         self._group_conditions = GroupConditions(client, self.state.gangs, wall_clock)
+        self._queue_statuses = QueueStatuses(client, self.state.queues)
         self._gang_life = GangLife(
             client,
             self.state.gangs,
@@ -207,6 +213,7 @@ class Scheduler:
             self._follower.follow(self.is_under_way)
             self._gang_life.follow(self._handlers)
             self._terms.follow(self._handlers)
+            self._queue_statuses.follow(self._handlers)
             self._handlers.add(RESOURCE_CLAIMS, self._losses.notice)
             if self._rivals is not None:
                 self._handlers.add(RESOURCE_CLAIMS, self._rivals.notice)
@@ -231,6 +238,7 @@ class Scheduler:
         reporting = asyncio.create_task(self._reporter.run(), name="scheduler reports")
         judging = asyncio.create_task(self._group_conditions.run(), name="conditions of groups")
         looking = asyncio.create_task(self._foresight.run(self._is_busy), name="scheduler looks")
+        counting = asyncio.create_task(self._queue_statuses.run(), name="status of queues")
         self._gang_life.begin()
         try:
             await self._rounds()
@@ -238,7 +246,7 @@ class Scheduler:
             self._unserved.stop()
             if self._rivals is not None:
                 self._rivals.stop()
-            ending = (reporting, judging, looking, *self._tasks, *self._aside)
+            ending = (reporting, judging, looking, counting, *self._tasks, *self._aside)
             for task in ending:
                 task.cancel()
             await asyncio.gather(*ending, return_exceptions=True)
@@ -419,6 +427,7 @@ class Scheduler:
         self._under_way.pop(placement.uid, None)
         self._nominations.withdraw(placement.uid)
         self._reporter.bound(placement.pod, placement.node)
+        self._decisions.placed(placement)
         self._group_conditions.bound(placement.pod)
 
     def waiting(self, placement: Placement) -> None:

@@ -44,7 +44,7 @@ class PlannedGangs:
                 self._turns.setdefault(key, []).append(turn)
                 self._keys[id(turn)] = key
                 if not turn.expanded.after:
-                    self._book.see(turn.pod)
+                    self._see(turn)
 
     def decide(self, turn: Turn) -> Headline | None:
         """Decide about the gang of the pod whose turn it is, if that has not been done.
@@ -55,9 +55,13 @@ class PlannedGangs:
         if key is None or turn.placement is not None:
             return None
         if id(turn) not in self._waits:
-            self._book.see(turn.pod)
+            self._see(turn)
             self._decide_about(key, turn)
         return self._waits.get(id(turn))
+
+    def _see(self, turn: Turn) -> None:
+        self._book.see(turn.pod)
+        self._world.state.queues.see(turn.pod)
 
     def _decide_about(self, key: GangKey, first: Turn) -> None:
         open_ = [t for t in self._turns[key] if t is first or self._is_up(t)]

@@ -1,6 +1,6 @@
 """The steps that a pod goes through in a plan. The first that has an answer decides.
 
-Future rules, such as quotas or making room at the expense of others, are further steps.
+Future rules, such as making room at the expense of others, are further steps.
 """
 
 from __future__ import annotations
@@ -120,7 +120,8 @@ def start_with_the_gang(context: PlanContext, turn: Turn) -> PlannedPod | None:
 
 
 def find_a_place(context: PlanContext, turn: Turn) -> PlannedPod | None:
-    """What the scheduler would do."""
+    """What the scheduler would do, which sees pods before it decides about them: queues count them."""
+    context.world.state.queues.see(turn.pod)
     outcome = context.round.consider(turn.pod, turn.expanded.node)
     why = before_nodes(context.world, outcome, turn.pod)
     if why is not None:

@@ -5,25 +5,18 @@ It starts no containers. What one would get is worked out from the CDI files tha
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
 from drayman.api.resource import ResourceClaim
 from drayman.cluster import Client
-from drayman.cluster.errors import NotFoundError
-from drayman.cluster.options import DeleteOptions, ListOptions
-from drayman.cluster.resources import RESOURCE_SLICES
 from drayman.drivers.kit.options import PluginOptions
+from drayman.node.agent.wiping import WIPE_AFTER_S, SliceWiper
 from drayman.plugins.calling import CALL_S
 from drayman.plugins.cdi import Container, Devices, merged
 from drayman.plugins.model import ClaimRef, Failed, Ready, ReportedHealth
 from drayman.plugins.registry import Registered, Registry
-
-WIPE_AFTER_S: Final = 30.0
-"""How long a kubelet waits for a driver to come back."""
 
 
 class FakeKubelet:
@@ -37,10 +30,8 @@ class FakeKubelet:
         self.registry_dir = folder / "registry"
         self.cdi_dir = folder / "cdi"
         self.plugins_dir = folder / "plugins"
-        self._client = client
-        self._wipe_after_s = wipe_after_s
+        self._wiper = SliceWiper(client, node, wipe_after_s)
         self.registry = Registry(self.registry_dir, interval_s=0.05, on_change=self._changed)
-        self._wiping: dict[str, asyncio.Task[None]] = {}
 
     def options(self, driver: str = "driver", *, instance: str = "") -> PluginOptions:
         """How a plugin is run on this node."""
@@ -57,9 +48,7 @@ class FakeKubelet:
 
     async def __aexit__(self, *args: object) -> None:
         await self.registry.__aexit__(*args)
-        for task in self._wiping.values():
-            task.cancel()
-        await asyncio.gather(*self._wiping.values(), return_exceptions=True)
+        await self._wiper.stop()
 
     async def registered(self, driver: str, instances: int = 1) -> Registered:
         """The latest instance of a driver, once there are so many of it."""
@@ -128,24 +117,7 @@ class FakeKubelet:
         return sorted(path.name for path in self.cdi_dir.glob("*"))
 
     def _changed(self, driver: str) -> None:
-        pending = self._wiping.pop(driver, None)
-        if pending is not None:
-            pending.cancel()
-        if not self.registry.instances(driver):
-            self._wiping[driver] = asyncio.create_task(self._wipe(driver))
-
-    async def _wipe(self, driver: str) -> None:
-        """Delete the slices of a driver that has not come back."""
-        await asyncio.sleep(self._wipe_after_s)
-        selector = f"spec.nodeName={self.node},spec.driver={driver}"
-        options = ListOptions(field_selector=selector)
-        for found in (await self._client.list_all(RESOURCE_SLICES, options=options)).items:
-            with suppress(NotFoundError):
-                await self._client.delete(
-                    RESOURCE_SLICES,
-                    found.metadata.name,
-                    options=DeleteOptions(uid=found.metadata.uid),
-                )
+        self._wiper.changed(driver, bool(self.registry.instances(driver)))
 
 
 def _ref(claim: ResourceClaim | ClaimRef) -> ClaimRef:

@@ -88,8 +88,14 @@ def test_a_job_waits_runs_and_frees_its_quota(tmp_path: Path, kubectl_home: Path
             "wait", "clusterqueue/all", "--for=jsonpath={.status.reservingWorkloads}=0", TIMEOUT
         )
         metrics = kubectl("get", "--raw", "/metrics").splitlines()
-        assert 'kueue_admitted_workloads_total{cluster_queue="all"} 2.0' in metrics
-        assert 'kueue_reserving_active_workloads{cluster_queue="all"} 0.0' in metrics
+        assert (
+            'kueue_admitted_workloads_total{cluster_queue="all",priority_class="",replica_role="standalone"} 2.0'
+            in metrics
+        )
+        assert (
+            'kueue_reserving_active_workloads{cluster_queue="all",replica_role="standalone"} 0.0'
+            in metrics
+        )
         reasons = kubectl("get", "events", "-o", "jsonpath={.items[*].reason}").split()
         assert {"CreatedWorkload", "QuotaReserved", "Admitted", "Started"} <= set(reasons)
 

@@ -21,7 +21,7 @@ from drayman.cluster import Client, InProcessClient, WatchOptions, merge_patch
 from drayman.cluster.resources import DEVICE_CLASSES, NODES, PODS, RESOURCE_SLICES
 from drayman.cluster.watching import Change
 from drayman.drivers.profiles import HardwareCluster, parse_profiles, simulate
-from drayman.node.model import FAILED
+from drayman.node.simulated.model import FAILED
 
 COUNT: Final = 120
 """Nodes: more than fit into a transaction or two."""

@@ -244,3 +244,17 @@ def test_every_document_passes_a_test_against_itself(document: Any) -> None:
         for name, value in document.items()
     ]
     assert apply_json_patch(document, tests) == document
+
+
+@pytest.mark.parametrize(
+    ("path", "shared"),
+    [("/a~1b/x", {"c"}), ("/c/y", {"a/b"}), ("", set())],
+    ids=["an escaped name", "a name", "the whole"],
+)
+def test_what_no_operation_is_about_is_shared(path: str, shared: set[str]) -> None:
+    """And the document before stays as it was."""
+    before: dict[str, Any] = {"a/b": {"x": [1]}, "c": {"y": [2]}}
+    kept = copy.deepcopy(before)
+    after = apply_json_patch(before, [{"op": "replace", "path": path, "value": {"z": 0}}])
+    assert {name for name in before if after.get(name) is before[name]} == shared
+    assert before == kept

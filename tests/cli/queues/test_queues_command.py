@@ -113,7 +113,8 @@ def test_a_cluster_without_queues(tmp_path: Path) -> None:
     """It is said that there are none."""
     path = tmp_path / "cluster.yaml"
     path.write_text("apiVersion: v1\nkind: Node\nmetadata: {name: a}\n")
-    assert run("queues", "--snapshot", str(path)).output == "There are no ClusterQueues.\n"
+    said = "There are no ClusterQueues, and no Queues of the KAI Scheduler.\n"
+    assert run("queues", "--snapshot", str(path)).output == said
 
 
 @pytest.mark.parametrize("ascii_only", [True, False])

@@ -155,6 +155,16 @@ def test_what_is_refused_names_its_field(case):
     assert f"kueue.yaml: {field}: " in str(refused.value)
 
 
+def test_every_field_that_is_wrong_is_named():
+    """Those of mappings together with the others, so that one attempt shows all of them."""
+    mapped, _ = REFUSED["a class in two mappings"]
+    wrong = {**HEAD, **mapped, "waitForPodsReady": {"timeout": "soon"}}
+    with pytest.raises(ConfigurationFileError) as refused:
+        configuration_of(wrong, "kueue.yaml")
+    assert "resources.deviceClassMappings[1]" in str(refused.value)
+    assert "waitForPodsReady.timeout" in str(refused.value)
+
+
 def test_a_file_that_changes_is_read_again(tmp_path: Path):
     """One that makes no sense is passed over, and the one before stays in use."""
     path = tmp_path / "kueue.yaml"

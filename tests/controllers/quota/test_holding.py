@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from controllers.quota.test_lives import check, checked_queue
 from controllers.quota.test_pods import end, free, member
 from controllers.quota.waiting_room import (
     CLASS,
     CLASSES,
     CLUSTER_QUEUES,
+    LOCAL_QUEUES,
     Room,
     admitted,
     has,
@@ -18,7 +21,9 @@ from controllers.quota.waiting_room import (
     waiting_room,
 )
 from controllers.workloads.stage import NAMESPACE
-from drayman.cluster.resources import PODS, generic
+from drayman.api.kueue import Cohort, LocalQueueStatus, status_of
+from drayman.cluster.errors import InvalidError
+from drayman.cluster.resources import PODS, generic, typed
 
 LIMIT_RANGES = generic("v1", "limitranges", "LimitRange")
 
@@ -116,3 +121,44 @@ async def test_time_counts_over_several_starts() -> None:
         await room.pass_time(45, found)
         found = await room.workload(has("Requeued", "False", "Deactivated"), "first")
         assert has("DeactivationTarget", "True", "MaximumExecutionTimeExceeded")(found)
+
+
+async def test_queues_in_a_circle_of_cohorts_are_inactive_until_it_is_broken() -> None:
+    """The local queue says so as the cluster queue does, and the workload names the cohort."""
+
+    def told(reason: str) -> Any:
+        def holds(queue: Any) -> bool:
+            return [each.reason for each in status_of(LocalQueueStatus, queue).conditions] == [reason]  # fmt: skip
+
+        return holds
+
+    cohorts = typed(Cohort)
+    async with waiting_room() as room:
+        await room.queue(cohortName="x")
+        await room.place.until_one(LOCAL_QUEUES, "q", told("Ready"))
+        for name, parent in (("x", "y"), ("y", "x")):
+            body = {"metadata": {"name": name}, "spec": {"parentName": parent}}
+            await room.place.create(cohorts, body)
+        await room.place.until_one(LOCAL_QUEUES, "q", told("ClusterQueueIsInactive"))
+        await room.job("j")
+        found = await room.workload(waiting("Suspended"))
+        condition = found.status.condition("QuotaReserved")
+        assert condition is not None
+        assert condition.message == (
+            "ClusterQueue q is inactive: its cohorts form a circle, beginning with x"
+        )
+        await room.place.patch(cohorts, "y", {"spec": {"parentName": None}})
+        await room.workload(admitted)
+        await room.place.until_one(LOCAL_QUEUES, "q", told("Ready"))
+
+
+async def test_what_work_says_about_its_time_in_a_queue_is_understood_or_refused() -> None:
+    """With the field; work that is in no queue may say what it likes."""
+    annotations = {"kueue.x-k8s.io/job-min-parallelism": "x"}
+    async with waiting_room() as room:
+        await room.queue()
+        with pytest.raises(
+            InvalidError, match=r"annotations\[kueue.x-k8s.io/job-min-parallelism\]"
+        ):
+            await room.job("j", annotations=annotations)
+        await room.job("outside", queue="", annotations=annotations)

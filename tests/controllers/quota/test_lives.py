@@ -9,7 +9,6 @@ import pytest
 from controllers.quota.waiting_room import (
     CHECKS,
     CLUSTER_QUEUES,
-    FLAVORS,
     LOCAL_QUEUES,
     QUEUE,
     WORKLOADS,
@@ -69,6 +68,23 @@ async def test_a_check_of_others_is_waited_for_and_its_updates_reach_the_pods() 
         await room.workload(admitted, "first")
         running = await room.place.until_one(JOBS, "first", lambda each: not each.spec.suspend)
         assert running.spec.template["spec"]["nodeSelector"] == {"pool": "new"}
+
+
+async def test_nobody_is_admitted_by_a_queue_that_is_gone() -> None:
+    """Which checks it had is not known any more. Who waits for one goes on waiting."""
+    async with waiting_room() as room:
+        await checked_queue(room)
+        await room.job("first")
+        await room.workload(has("Admitted", "False", "UnsatisfiedAdmissionChecks"), "first")
+        await room.place.patch(CLUSTER_QUEUES, "q", {"metadata": {"finalizers": None}})
+        await room.place.client.delete(CLUSTER_QUEUES, "q", None)
+        await room.place.until(CLUSTER_QUEUES, lambda queues: not queues)
+        # Those that the change is about are looked at before whoever comes later.
+        await room.job("second")
+        await room.workload(waiting("Misconfigured"), "second")
+        found = await room.workload(lambda each: each.status.is_true("QuotaReserved"), "first")
+        assert not admitted(found)
+        assert [each.name for each in found.status.admission_checks] == ["budget"]
 
 
 async def test_a_check_that_asks_for_another_try_gets_one_later() -> None:
@@ -225,11 +241,18 @@ async def test_why_a_queue_is_not_active_and_what_is_in_it() -> None:
         ]
         local = await room.place.until_one(LOCAL_QUEUES, "q", counted)
         assert local.status["conditions"][0]["reason"] == "Ready"
-        await room.place.client.delete(FLAVORS, "standard")
+        await room.queue(name="other", resourceGroups=[_of_flavor("missing")])
         cluster = await room.place.until_one(
-            CLUSTER_QUEUES, "q", lambda found: found.status["conditions"][0]["status"] == "False"
+            CLUSTER_QUEUES, "other", lambda found: bool((found.status or {}).get("conditions"))
         )
-        assert cluster.status["conditions"][0]["reason"] == "FlavorNotFound"
+        condition = cluster.status["conditions"][0]
+        assert (condition["status"], condition["reason"]) == ("False", "FlavorNotFound")
+        assert condition["message"].endswith("ResourceFlavor(s): missing")
+
+
+def _of_flavor(name: str) -> dict[str, Any]:
+    quota = {"name": "cpu", "nominalQuota": 1}
+    return {"coveredResources": ["cpu"], "flavors": [{"name": name, "resources": [quota]}]}
 
 
 async def test_finished_workloads_are_kept_as_long_as_configured() -> None:

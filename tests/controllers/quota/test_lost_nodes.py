@@ -6,7 +6,13 @@ from collections import Counter
 from typing import Any
 
 from controllers.quota.test_topologies import HOST, RACK, in_one_rack, node, racks
-from controllers.quota.waiting_room import Room, admitted, has, pod, waiting_room
+from controllers.quota.waiting_room import (
+    Room,
+    admitted,
+    has,
+    pod,
+    waiting_room,
+)
 from drayman.cluster.resources import NODES, PODS
 from drayman.controllers.quota.book import Known
 from drayman.quota.topology.assignments import placement_of
@@ -41,7 +47,7 @@ async def a_job_in_rack_a(room: Room) -> str:
 
 
 async def test_g30_a_lost_node_is_replaced_in_its_rack() -> None:
-    """G30: the pods of the other node stay where they are; those of the lost one are made anew and told to go to the new one."""
+    """G30: the pods of the other node stay where they are; those of the lost one are deleted, because they select a node that is gone."""
     async with waiting_room() as room:
         rack = await a_job_in_rack_a(room)
         await node(room, f"{rack}3", rack)
@@ -50,12 +56,30 @@ async def test_g30_a_lost_node_is_replaced_in_its_rack() -> None:
         found = await room.workload(lambda found: places(found) == expected, "first")
         assert admitted(found)
         assert not found.status.unhealthy_nodes
-        await told(room, **expected)
-        # What was decided is kept over a restart.
+        await told(room, **{f"{rack}2": 2})  # The job makes the others when its back-off is over.
+        # What was decided is kept over a restart, and decided again if need be.
         await room.restart()
-        await room.place.client.delete(NODES, f"{rack}3")
         await node(room, f"{rack}4", rack)
-        await told(room, **{f"{rack}2": 2, f"{rack}4": 2})
+        await room.place.client.delete(NODES, f"{rack}3")
+        expected = {f"{rack}2": 2, f"{rack}4": 2}
+        await room.workload(lambda found: places(found) == expected, "first")
+        await told(room, **{f"{rack}2": 2})
+
+
+async def test_two_nodes_are_not_replaced() -> None:
+    """When a second one is lost before the first was replaced, the workload waits again for all of its pods."""
+    async with waiting_room() as room:
+        rack = await a_job_in_rack_a(room)
+        for number in (3, 4):
+            await node(room, f"{rack}{number}", rack)
+        await room.place.crash()
+        for number in (1, 2):
+            await room.place.client.delete(NODES, f"{rack}{number}")
+        await room.start()
+        found = await room.workload(has("Evicted", "True", "NodeFailures"), "first")
+        condition = found.status.condition("Evicted")
+        assert condition is not None
+        assert "more than one node is lost" in condition.message
 
 
 async def test_g30_without_another_node_the_workload_is_evicted() -> None:

@@ -54,6 +54,14 @@ def behind_a_preemptor() -> Hall:
     return hall.workload("first", "q", 3, priority=10).workload("w", "q", 1, priority=5)
 
 
+def unknown_resource() -> Hall:
+    """A workload that asks for memory in a queue of processors."""
+    hall = one_queue().workload("w", "q", 1)
+    spec = hall.objects["queued_workloads"][0]["spec"]["podSets"][0]["template"]["spec"]
+    spec["containers"][0]["resources"]["requests"]["memory"] = "1Gi"
+    return hall
+
+
 def gpu_flavor() -> Hall:
     labels = {"nodeLabels": {"pool": "gpu"}}
     hall = Hall().flavor("f", **labels).queue("q", f=4).workload("w", "q", 1)
@@ -215,6 +223,38 @@ CASES = (
         Reason.QUOTA_TOO_SMALL,
         "9 cpu wanted, at most 8 in flavor f",
         ("Raise the quota of ClusterQueue a in flavor f by 1 cpu",),
+        position=1,
+    ),
+    Case(
+        "quota was taken away from who has it",
+        lambda: one_queue().workload("other", "q", 6, has="f").workload("w", "q", 2),
+        Reason.QUOTA_IN_USE,
+        "of flavor f 2 cpu wanted, 0 free",
+        (
+            "Wait until workload default/other has ended",
+            "Raise the quota of ClusterQueue q in flavor f by 4 cpu",
+        ),
+        position=1,
+    ),
+    Case(
+        "its queue has nothing of what it asks for",
+        unknown_resource,
+        Reason.FLAVOR_MISMATCH,
+        "ClusterQueue q has no quota of memory, only of cpu.",
+        position=1,
+    ),
+    Case(
+        "the cohorts of its queue form a circle",
+        lambda: (
+            Hall()
+            .flavor("f")
+            .cohort("x", "y")
+            .cohort("y", "x")
+            .queue("q", "x", f=4)
+            .workload("w", "q", 1)
+        ),
+        Reason.QUEUE_INACTIVE,
+        "ClusterQueue q is inactive: its cohorts form a circle, beginning with x.",
         position=1,
     ),
     Case(

@@ -124,3 +124,17 @@ def test_without_a_configuration_prices_are_as_workloads_say() -> None:
     assert [(each.resource, str(each.amount)) for each in place.charges] == [("cpu", "3")]
     hall.configuration = {"resources": {}}
     assert explained(hall.world()).headline.reason is Reason.NO_PRICE
+
+
+def test_a_condition_is_called_one_only_if_the_workload_has_it() -> None:
+    """Of workloads that ask for the same, admission tells the first alone."""
+    said = "insufficient unused quota for cpu in flavor f, 1 more needed"
+    condition = {"type": "QuotaReserved", "status": "False", "reason": "WaitingForQuota"}
+    for message, is_written in ((said, True), ("something else", False), ("", False)):
+        conditions = [{**condition, "message": message}] if message else []
+        hall = one_queue().workload("other", "q", 4, has="f")
+        hall.workload("w", "q", 1, status={"conditions": conditions})
+        place = explained(hall.world()).queue
+        assert place is not None
+        assert (place.reason, place.message) == ("WaitingForQuota", said)
+        assert place.is_written is is_written

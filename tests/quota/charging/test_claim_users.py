@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from typing import Any
 
@@ -24,9 +25,9 @@ SLICED = ClaimPrice(CLAIM, {"vram": 80, "gpus": 1}, Share("TimeSlicing"))
 QUARTERS = ClaimPrice(CLAIM, {"vram": 80, "gpus": 1}, Share("MPS", Fraction(1, 4)))
 
 
-_ZERO_PART = (
-    '{"claims": [{"name": "c", "podSet": "p", "turn": 1, "sharing": "MPS", "part": "1/0"}]}'
-)
+def _record(part: str, copies: int = 1) -> str:
+    use = {"name": "c", "podSet": "p", "turn": 1, "sharing": "MPS", "part": part}
+    return json.dumps({"claims": [use] * copies})
 
 
 def entering(users: ClaimUsers, workload: str, *prices: ClaimPrice) -> None:
@@ -136,7 +137,20 @@ def assert_adds_up(users: ClaimUsers, claim: ObjectKey) -> None:
     assert total == (users.price(claim).amounts if users.users(claim) else {})
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"claims": [{"name": "c"}]}', _ZERO_PART])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"claims": [{"name": "c"}]}',
+        _record("1/0"),
+        _record("-1/2"),
+        _record("3/2"),
+        _record("1e-2000000000"),
+        _record("1/" + "9" * 5000),
+        _record("1/4", copies=2),
+    ],
+)
 def test_a_record_that_makes_no_sense_counts_as_none(text: str) -> None:
     """Then all that the status has is the workload's own, and it is charged for that."""
     assert uses_of("default", {CLAIMS: text}) == ()

@@ -177,4 +177,5 @@ def test_admin_access_costs_nothing_and_is_counted() -> None:
     assert to_dict(decision.admission)["podSetAssignments"][0].get("resourceUsage", {}) == {}
     metrics = QueueMetrics(QueueTally(state=lambda: made)).collect()
     (found,) = [each for each in metrics if each.name == "drayman_queue_admin_access_devices"]
-    assert [(each.labels, each.value) for each in found.samples] == [({"cluster_queue": "q"}, 6)]
+    labels = {"cluster_queue": "q", "replica_role": "standalone"}
+    assert [(each.labels, each.value) for each in found.samples] == [(labels, 6)]

@@ -71,7 +71,7 @@ class Hall:
             self.departing,
             lambda: self.quota.books.flavors,
             lambda: self.now,
-            self.quota.is_waiting,
+            lambda: self.quota,
         )
         self.quota.ask_for_room(self.clearing)
         self.workloads: dict[str, Workload] = {}
@@ -83,9 +83,9 @@ class Hall:
         self.quota.set_namespace(Namespace(metadata=ObjectMeta(name=NAMESPACE)))
         for each in (flavor(FLAVOR), *objects):
             for value in each if isinstance(each, list) else [each]:
-                self._put(value)
+                self.put(value)
 
-    def _put(self, value: Object) -> None:
+    def put(self, value: Object) -> None:
         made: Any = convert(_KINDS[value["kind"]], value)
         match value["kind"]:
             case "ResourceFlavor":

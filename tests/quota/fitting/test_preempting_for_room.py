@@ -217,6 +217,63 @@ def test_two_never_count_on_the_same_place() -> None:
     assert len(hall.admitted() & {"big-q", "big-p"}) == 1
 
 
+def left_by_big() -> Hall:
+    """`big` has driven out `new`, which is gone for good; the free devices of node b are enough for it."""
+    hall = Hall(
+        gpu_cluster(2, 2),
+        queue("q", 100, within="LowerPriority"),
+        queue("p", 100, within="LowerPriority"),
+    )
+    for number, (name, node) in enumerate((("old", "a"), ("new", "b"))):
+        made = template(["one"], nodeSelector={HOST: node})
+        hall.submit(work(name, "q", made, at=number))
+        running(hall, name)
+    hall.submit(work("big", "q", template(["two"], 4), priority=1, at=9))
+    assert preempted(hall.settle()) == {"new": "InClusterQueue"}
+    return hall
+
+
+def lower_quota(hall: Hall) -> None:
+    cluster_queue, _ = queue("q", 2, within="LowerPriority")
+    hall.put(cluster_queue)
+
+
+def exclude_namespace(hall: Hall) -> None:
+    cluster_queue, _ = queue("q", 100, within="LowerPriority")
+    cluster_queue["spec"]["namespaceSelector"] = {"matchLabels": {"other": "yes"}}
+    hall.put(cluster_queue)
+
+
+def put_another_in_front(hall: Hall) -> None:
+    """The queue is strict, and its head gets no quota."""
+    cluster_queue, _ = queue("q", 100, within="LowerPriority", queueingStrategy="StrictFIFO")
+    hall.put(cluster_queue)
+    hall.submit(work("head", "q", template([], 101), priority=2, at=8))
+
+
+@pytest.mark.parametrize("change", [lower_quota, exclude_namespace, put_another_in_front])
+def test_room_is_not_kept_for_who_does_not_wait_for_it_any_more(change: Any) -> None:
+    """Something keeps the preemptor from what it had made room for. An equal workload of another queue is not kept waiting for it."""
+    hall = left_by_big()
+    change(hall)
+    hall.settle()
+    hall.finish(Q + "new")
+    hall.settle()
+    assert "big" not in hall.admitted()
+    hall.submit(work("other", "p", template(["two"]), priority=1, at=10))
+    hall.settle()
+    assert "other" in hall.admitted()
+
+
+def test_a_preemption_that_was_not_written_is_decided_again() -> None:
+    """Room is not kept for the preemptor until then, which is tried again at once."""
+    hall = left_by_big()
+    hall.quota.not_driven_out(Q + "new", Q + "big")
+    assert not hall.clearing.is_awaited(Q + "big")
+    decisions = hall.quota.cycle(hall.now)
+    assert [each.key for each in decisions] == [Q + "big"]
+
+
 # Laws.
 
 
@@ -294,6 +351,8 @@ class Checking:
     def __init__(self, hall: Hall) -> None:
         self._hall = hall
         self.fits = hall.clearing.fits
+        self.is_awaited = hall.clearing.is_awaited
+        self.gives_up = hall.clearing.gives_up
 
     def awaits(self, entry: Entry, admission: Admission, victims: frozenset[str]) -> None:
         """There is room without the victims. If it was for room alone, there is none if any of them stays."""
@@ -324,3 +383,68 @@ def test_nobody_is_driven_out_in_vain(life: tuple[Hall, list[Any]]) -> None:
             (key,) = by
             again = [each for each in hall.log if isinstance(each, Preempted) and each.key == key]
             assert key.removeprefix(Q) in hall.admitted() or again
+
+
+class Counting:
+    """Stands before the one that is asked for room, and counts questions."""
+
+    def __init__(self, hall: Hall) -> None:
+        self._clearing = hall.clearing
+        self.awaits = hall.clearing.awaits
+        self.is_awaited = hall.clearing.is_awaited
+        self.asked = 0
+
+    def fits(self, entry: Entry, admission: Admission, without: frozenset[str]) -> bool:
+        self.asked += 1
+        return self._clearing.fits(entry, admission, without)
+
+
+def crowded(reclaim_quota: int) -> Hall:
+    """Four nodes of four devices, all of them in use by a pod each."""
+    hall = Hall(gpu_cluster(4, 4, 4, 4), queue("q", reclaim_quota, within="LowerPriority"))
+    names = [f"l{each}" for each in range(16)]
+    for number, name in enumerate(names):
+        hall.submit(work(name, "q", template(["one"]), at=number))
+    running(hall, *names)
+    return hall
+
+
+@pytest.mark.parametrize("quota", [100, 16], ids=["for room", "for quota and room"])
+def test_a_long_search_is_made_in_parts_and_comes_to_the_same(quota: int) -> None:
+    """With little work at a time, cycles follow each other that decide nothing new, until the same victims are found."""
+    big = work("big", "q", template(["two"]), pods=6, priority=5, at=30)
+    found = []
+    for limit in (None, 40):
+        hall = crowded(quota)
+        counting = Counting(hall)
+        hall.quota.ask_for_room(counting, limit)
+        hall.submit(big)
+        cycles, most, decisions = 0, 0, list[Decision]()
+        while not preempted(decisions):
+            cycles += 1
+            assert cycles < 50
+            before = counting.asked
+            hall.now += 1
+            decisions = hall._cycle()
+            most = max(most, counting.asked - before)
+            assert preempted(decisions) or hall.quota.is_unfinished
+        assert not hall.quota.is_unfinished
+        found.append((preempted(decisions), cycles, most))
+    (whole, one, all_at_once), (parts, several, at_a_time) = found
+    assert whole == parts
+    assert len(whole) == 12
+    assert one == 1 < several
+    assert at_a_time < all_at_once / 2
+
+
+def test_a_search_in_parts_begins_again_where_the_cluster_has_changed() -> None:
+    """What was found while a node was there that is gone is not acted on."""
+    hall = crowded(100)
+    hall.quota.ask_for_room(hall.clearing, 40)
+    hall.submit(work("big", "q", template(["two"]), pods=7, priority=5, at=30))
+    hall._cycle()
+    assert hall.quota.is_unfinished
+    hall.cluster.remove_node("a")
+    decisions = hall.settle()
+    assert not preempted(decisions)
+    assert "there would still be no room" in said(decisions, "big").message

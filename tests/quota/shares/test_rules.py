@@ -79,6 +79,40 @@ def singles(
             id="a queue within its quota comes before one of higher priority",
         ),
         pytest.param(
+            {"n": 8},
+            [queue("a", weight=2), queue("b"), queue("c", 2, weight=0)],
+            [
+                group("x", "a", "1@n", "1@n", least=2),
+                group("more", "a", *["1"] * 4, least=4),
+                group("y", "b", "1@n", "1@n", least=2),
+                *singles("b", 1),
+                group("too-big", "c", "9"),
+            ],
+            {"x": 2, "more": 4, "y": 2, "b0": 0, "too-big": 0},
+            {},
+            id="of queues that are equally full with their groups, the one goes first that is less full without",
+        ),
+        pytest.param(
+            {"n": 8},
+            [
+                queue("d", 1, weight=2),
+                queue("p", parent="d", weight=2, age=2000),
+                queue("q", parent="d", weight=2),
+                queue("e", 4, weight=3),
+                queue("r", 1, parent="e"),
+                queue("s", 4, weight=4, parent="e"),
+            ],
+            [
+                group("firm", "r", *["1@n"] * 5, least=5),
+                *singles("p", 2),
+                group("large", "q", "2"),
+                group("grows", "s", "1@n", "1", "1", age=92, preemption_delay="300s"),
+            ],
+            {"firm": 5, "p0": 1, "p1": 1, "large": 0, "grows": 1},
+            {},
+            id="a department stands in line with the queue that had its last turn",
+        ),
+        pytest.param(
             {"n": 1},
             [queue("a", 0), queue("b", 0, priority=200)],
             [*singles("a", 1), *singles("b", 1)],
@@ -421,3 +455,47 @@ def test_evictions_that_come_to_nothing_end() -> None:
     cycles = settled(scenario).cycles
     assert cycles[-1].memory.barred == {"gang", "runs"}
     assert [bool(each.evicted) for each in cycles] == [True, True, True, False, False]
+
+
+def test_nothing_is_beyond_a_quota_without_bound() -> None:
+    """Its sisters reclaim nothing from a queue that is entitled to everything, though it uses more than its department has."""
+    found = outcome(
+        {"n": 4},
+        [
+            queue("d", 2),
+            queue("e", 2),
+            queue("p", -1, parent="d"),
+            queue("q", 1, parent="d"),
+            queue("r", 2, parent="e"),
+        ],
+        [*singles("p", 4, "n"), *singles("q", 1), group("too-big", "r", "5")],
+    )
+    assert (found.running["q0"], found.evicted) == (0, {})
+
+
+def test_a_queue_without_any_share_gives_first() -> None:
+    """Even where the group that goes is all that it has, and another queue is still fuller then."""
+    found = outcome(
+        {"n": 4},
+        [queue("a", 1, weight=0), queue("none", 0, weight=0, age=5000), queue("b", 1, weight=0)],
+        [*singles("none", 1, "n"), *singles("a", 3, "n"), *singles("b", 1)],
+    )
+    assert found.evicted == {"none0": 1}
+
+
+@pytest.mark.parametrize(
+    ("quota", "moved"),
+    [
+        pytest.param(1, {"a0": 1}, id="of a queue that uses its quota"),
+        pytest.param(2, {}, id="not of a queue that uses less than its quota"),
+    ],
+)
+def test_work_that_is_not_preemptible_moves_where_it_may_reclaim(
+    quota: int, moved: dict[str, int]
+) -> None:
+    found = outcome(
+        {"n1": 2, "n2": 2},
+        [queue("a", quota), queue("b", quota), queue("c", 2)],
+        [*singles("a", 1, "n1"), *singles("b", 1, "n2"), group("firm", "c", "2", priority=100)],
+    )
+    assert (found.running["firm"], sum(found.evicted.values())) == (len(moved), len(moved))

@@ -77,6 +77,27 @@ async def test_limits_hold_at_each_level(cluster: Cluster) -> None:
         await stage.bound("second")
 
 
+async def test_the_status_of_queues_is_kept(cluster: Cluster) -> None:
+    """What the work of a queue holds and asks for, with that of the queues below it."""
+    async with cluster() as stage:
+        await nodes(stage)
+        await queue(stage, "all", gpus(quota=3, limit=4))
+        await queue(stage, "a", gpus(quota=3, parentQueue="all"))
+        names = await group(stage, "firm", "a", 1, 3, group={"preemptibility": "non-preemptible"})
+        await stage.bound(*names)
+        await pod(stage, "more", "a", 2)
+
+        async def status() -> JsonObject:
+            return dict((await stage.client.get(QUEUES, "all")).get("status") or {})
+
+        def is_so(found: JsonObject) -> bool:
+            kinds = ("allocated", "allocatedNonPreemptible", "requested")
+            amounts = [found.get(kind, {}).get("nvidia.com/gpu") for kind in kinds]
+            return amounts == ["3", "3", "5"] and found.get("childQueues") == ["a"]
+
+        await eventually(status, is_so)
+
+
 async def test_a_limit_that_is_raised_lets_work_start(cluster: Cluster) -> None:
     """The queue is followed, and so is whether it exists."""
     async with cluster() as stage:

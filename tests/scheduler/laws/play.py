@@ -47,6 +47,8 @@ from drayman.placement.nominations import Nominations
 from drayman.placement.pauses import completed
 from drayman.placement.placing import Placer
 from drayman.placement.state import ClusterState
+from drayman.quota.shares.live import LiveShares
+from drayman.quota.shares.reach import Reaching
 from drayman.scheduler.admitted_room import AdmittedRoom
 from drayman.scheduler.binding import _sharing
 from drayman.scheduler.cycle import Cycle, Refused
@@ -145,7 +147,10 @@ class Play:
         occupants = Occupants(handlers, self.state, self.nominations.expects_to_go)
         budgets = Budgets(self.watches.informer(DISRUPTION_BUDGETS).cache)
         placer = Placer(self.state, Policy.BEST)
-        self._preemptor = Preemptor(self.state, placer, self.nominations, occupants, budgets)
+        reaching = Reaching(self.state, LiveShares(self.state))
+        self._preemptor = Preemptor(
+            self.state, placer, self.nominations, occupants, budgets, reaching
+        )
         self._freeing = Freeing(None, self.state)  # type: ignore[arg-type]
         self._follower.follow(lambda uid: any(p.uid == uid for p in self._decided()))
 

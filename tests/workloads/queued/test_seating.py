@@ -34,3 +34,9 @@ def test_numbers_that_make_no_sense_do_not_count():
     for numbers in ((0, 0), (0, 7), (0, None)):
         pods = [sitter("x", numbers[0]), sitter("y", numbers[1])]
         assert hosts(seats(LEVELS, DOMAINS, pods)) == {"x": "a", "y": "a"}
+
+
+def test_after_a_node_was_replaced_pods_go_where_places_are_left():
+    """The number of the new pod stands for a host whose places are taken by pods with other numbers."""
+    pods = [sitter("new", 0), sitter("p1", 1, at="a", held=False), sitter("p2", 2, "a", False)]
+    assert hosts(seats(LEVELS, DOMAINS, pods)) == {"new": "b"}

@@ -18,6 +18,10 @@ _VERBS: Final = frozenset(
 """Verbs and methods that are counted by name. Clients can invent others, and every name uses memory permanently."""
 
 
+CONNECTED: Final = frozenset(("attach", "exec", "log", "portforward"))
+"""Parts of pods whose requests take as long as their clients like."""
+
+
 class Metrics:
     """The metrics of one server."""
 
@@ -32,7 +36,7 @@ class Metrics:
         )
         self._duration = Histogram(
             "apiserver_request_duration_seconds",
-            "How long requests took; watches are not counted.",
+            "How long requests took; watches, logs and sessions in containers are not counted.",
             labels,
             buckets=_BUCKETS,
             registry=self.registry,
@@ -43,12 +47,14 @@ class Metrics:
             "Audit events that could not be written.",
             registry=self.registry,
         )
-        self.watches = Gauge(
+        open_now = Gauge(
             "apiserver_longrunning_requests",
-            "Watches that are open.",
+            "Watches, logs that are being sent, and sessions in containers.",
             ("verb",),
             registry=self.registry,
-        ).labels("WATCH")
+        )
+        self.watches = open_now.labels("WATCH")
+        self.connected = open_now.labels("CONNECT")
 
     def observe(self, attributes: Attributes, code: int, seconds: float) -> None:
         """Count one finished request."""
@@ -62,7 +68,7 @@ class Metrics:
         )
         counter, duration = self._children(labels, code)
         counter.inc()
-        if attributes.verb != "watch":
+        if attributes.verb != "watch" and attributes.subresource not in CONNECTED:
             duration.observe(seconds)
 
     def _children(self, labels: tuple[str, ...], code: int) -> tuple[Counter, Histogram]:

@@ -44,14 +44,17 @@ class OpenApiDocuments:
 
 
 def served_resources(resources: Resources) -> dict[tuple[str, str], list[ServedResource]]:
-    """What is served in each group version."""
-    return {
+    """What is served in each group version. What only has parts, without objects of its own, is not described: it has no schema."""
+    found = {
         (group, version): [
-            _served(resource, version) for resource in resources.in_version(group, version)
+            _served(resource, version)
+            for resource in resources.in_version(group, version)
+            if resource.verbs
         ]
         for group, versions in resources.groups().items()
         for version in versions
     }
+    return {place: served for place, served in found.items() if served}
 
 
 def _served(resource: ApiResource, version: str) -> ServedResource:

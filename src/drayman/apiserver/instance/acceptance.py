@@ -10,7 +10,7 @@ from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
 from drayman.cluster.resources import NODES
 from drayman.controllers.nodes.health import is_accepted
-from drayman.node import is_failed
+from drayman.node.simulated import is_failed
 
 
 async def wait_accepted(

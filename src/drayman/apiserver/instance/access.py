@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,8 @@ from drayman.apiserver.security.authority import AuthorityError, ServingFiles, e
 from drayman.apiserver.security.bindings import Bindings
 from drayman.apiserver.security.escalation import guard_roles
 from drayman.apiserver.security.impersonation import Impersonation
+from drayman.apiserver.security.node_pods import NodePods
+from drayman.apiserver.security.nodes import NodeAuthorizer, NodeRestriction
 from drayman.apiserver.security.private_files import write_private
 from drayman.apiserver.security.rbac import RbacAuthorizer
 from drayman.apiserver.security.reviews import Reviews
@@ -26,6 +29,9 @@ from drayman.apiserver.serving.server import ApiServer
 from drayman.cluster.embedded import Store
 
 _OWN_NAMES: Final = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default.svc")
+
+
+NODE_TOKEN_LIFETIME: Final = timedelta(days=365)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +72,15 @@ def secure(server: ApiServer, admin_token: str, issuer: TokenIssuer) -> None:
     assert isinstance(core.store, Store), "rights follow a store, not a batch"
     bindings = Bindings(core.objects)
     core.store.follow(bindings)
-    authorizer = RbacAuthorizer(core.objects, bindings)
+    pods = NodePods(core.objects)
+    core.store.follow(pods)
+    authorizer = NodeAuthorizer(pods, core.objects, RbacAuthorizer(core.objects, bindings))
     authenticator = TokenAuthenticator(admin_token, issuer, core.objects, core.clock)
     server.authenticator, core.authorizer = authenticator, authorizer
     server.impersonation = Impersonation(authorizer)
     guard_roles(core.resources)
     core.admission.plugins.append(SignerPermissions(authorizer))
+    core.admission.plugins.append(NodeRestriction(pods))
     for resource in Reviews(authenticator, authorizer).resources():
         core.resources.add(resource)
     accounts = core.resources.named("", "serviceaccounts")
@@ -79,6 +88,11 @@ def secure(server: ApiServer, admin_token: str, issuer: TokenIssuer) -> None:
         others = tuple(s for s in accounts.subresources if s.name != "token")
         tokens = TokenRequests(issuer).subresource()
         core.resources.add(replace(accounts, subresources=(*others, tokens)))
+
+
+def node_token(folder: Folder, node: str, now: datetime) -> str:
+    """A token for the agent of a node, from the key in a folder. Raises InstanceError and OSError."""
+    return _issuer(folder.signing_key).issue_to_node(node, now, NODE_TOKEN_LIFETIME)
 
 
 def _admin_token(path: Path) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from drayman.apiserver.instance.acceptance import wait_accepted
+from drayman.apiserver.instance.visibility import Visibility
 from drayman.apiserver.kinds.queued_work import QueuedWork
 from drayman.apiserver.served.acting import Part
 from drayman.apiserver.serving.backend import ServerBackend
@@ -26,7 +27,7 @@ from drayman.controllers.quota.source import ConfigurationSource
 from drayman.controllers.quota.tally import QueueTally
 from drayman.controllers.running import all_controllers, start_controllers
 from drayman.drivers.profiles import HardwareCluster
-from drayman.node import Report, SimulatedNode, SimulatedNodes
+from drayman.node.simulated import Report, SimulatedNode, SimulatedNodes
 from drayman.scheduler.leading import Candidate
 from drayman.scheduler.leading import Report as SchedulerReport
 from drayman.scheduler.options import SchedulerOptions
@@ -85,6 +86,8 @@ async def running(
             waiting = QueuedWork(lambda: source.current.intake)
             core.admission.plugins.append(waiting)
             end.callback(core.admission.plugins.remove, waiting)
+            queue_tally = queue_tally or QueueTally()
+            _show_queues(core, queue_tally, end)
         constructors = all_controllers(turns, parts.features, parts.queues, queue_tally)
         controllers = await start_controllers(client, informers, constructors)
         end.push_async_callback(controllers.stop)
@@ -102,8 +105,17 @@ async def running(
             end.push_async_callback(_cancel, scheduling)
             # Before the nodes are made: they are ready once the scheduler's handlers have been notified of them.
             await candidate.decided()
-        await _start_nodes(_simulated(client, informers, parts.hardware), informers, report, end)
+        nodes = _simulated(client, informers, parts.hardware)
+        await _start_nodes(nodes, informers, report, end)
+        core.nodes.simulated = nodes.containers
         yield
+
+
+def _show_queues(core: Core, tally: QueueTally, end: AsyncExitStack) -> None:
+    """Serve who waits in queues, as long as they are at work."""
+    for resource in Visibility(tally.state_now).resources():
+        core.resources.add(resource)
+        end.callback(core.resources.remove, resource.group, resource.plural)
 
 
 async def _start_nodes(
@@ -142,6 +154,7 @@ def _simulated(
 
 def _nothing_runs(core: Core) -> None:
     core.running = frozenset()
+    core.nodes.simulated = None
 
 
 async def _cancel(task: asyncio.Task[Any]) -> None:

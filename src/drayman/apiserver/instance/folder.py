@@ -1,6 +1,7 @@
 """The directory of an instance: its files, and the process that runs it now.
 
 store.db            every object
+drayman.log         what its components do
 pki/                certificates
 admin.token         the administrator's bearer token
 accounts.key        signs the tokens of service accounts

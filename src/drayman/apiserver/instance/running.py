@@ -31,11 +31,12 @@ from drayman.apiserver.instance.scheduler_metrics import SchedulerMetrics
 from drayman.apiserver.instance.starting import CHECK, SCHEDULER_CHECK, Start
 from drayman.apiserver.instance.store_metrics import StoreMetrics
 from drayman.apiserver.lifecycle.running import Lifecycle
+from drayman.apiserver.security.admission_records import AdmissionRecords
 from drayman.apiserver.security.aggregation import RoleAggregation
 from drayman.apiserver.security.authority import ServingFiles
+from drayman.apiserver.security.kubelets import kubelet_context
 from drayman.apiserver.security.owner_references import OwnerPermissions
 from drayman.apiserver.security.private_files import write_private
-from drayman.apiserver.security.room_records import RoomRecords
 from drayman.apiserver.serving.assembly import make_server
 from drayman.apiserver.serving.http import Listener, RunningServer
 from drayman.apiserver.serving.http import start as listen
@@ -44,7 +45,8 @@ from drayman.cluster.embedded import Store, StoreError
 from drayman.cluster.errors import ConfigurationError
 from drayman.cluster.kube.entries import read_members
 from drayman.controllers.quota.tally import QueueTally
-from drayman.node import Report
+from drayman.node.simulated import Report
+from drayman.node.streams.kubelet import Kubelets
 from drayman.placement.price_table import written
 from drayman.reasons.wording import counted
 from drayman.scheduler.tally import Tally
@@ -118,12 +120,15 @@ async def _start(options: Options, end: AsyncExitStack, report: Report | None) -
     end.push_async_callback(end_extensions, server.core)
     access = arrange_access(server, options.folder, options.host, options.audit_log, end)
     core = server.core
-    core.admission.plugins.append(RoomRecords(core.authorizer))
+    core.admission.plugins.append(AdmissionRecords(core.authorizer))
     if options.enforce_owner_permissions:
         core.admission.plugins.append(OwnerPermissions(core.authorizer, core.resources))
     if options.guard_devices:
         store.constrain(ExclusiveDevices(store))
         core.admission.plugins.append(ClaimsInUse())
+    kubelets = Kubelets(lambda: kubelet_context(options.folder.certificates, core.clock))
+    end.push_async_callback(kubelets.close)
+    core.nodes.kubelets = kubelets
     await _fill(server, store, options)
     http = await _listen(server, options, access.files)
     end.push_async_callback(http.stop)

@@ -14,7 +14,7 @@ from typing import Final
 
 from drayman.apiserver.instance.control_plane import SCHEDULER
 from drayman.apiserver.instance.folder import Folder, FolderError, Record, reason
-from drayman.node import Report
+from drayman.node.simulated import Report
 
 _log: Final = logging.getLogger(__name__)
 

@@ -31,8 +31,9 @@ from drayman.apiserver.served.acting import Gap, Part, by, data, nothing_acts
 from drayman.apiserver.served.resources import ALL_VERBS, ApiResource, GroupVersionKind, Subresource
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.subresources.binding import BINDING, BINDINGS
-from drayman.apiserver.subresources.connect import ATTACH, EXEC, LOG, PORT_FORWARD, PROXY
+from drayman.apiserver.subresources.connect import ATTACH, EXEC, PORT_FORWARD, PROXY
 from drayman.apiserver.subresources.eviction import EVICTION
+from drayman.apiserver.subresources.logs import LOG
 from drayman.apiserver.verbs.deleting_namespaces import delete_namespace
 
 

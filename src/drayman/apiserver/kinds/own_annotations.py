@@ -12,7 +12,7 @@ from typing import Final
 from drayman.api.alignment import ALIGN
 from drayman.apiserver.kinds.reading import at, map_at
 from drayman.apiserver.served.strategy import Object
-from drayman.node.model import EXIT_CODE, READY_AFTER, RUN_FOR
+from drayman.node.simulated.model import EXIT_CODE, READY_AFTER, RUN_FOR
 from drayman.placement import min_runtime
 from drayman.placement.gangs.dialects import own
 from drayman.placement.gangs.gang import InvalidGangError

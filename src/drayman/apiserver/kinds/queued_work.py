@@ -11,7 +11,7 @@ from typing import Final
 
 from drayman.api.custom_groups import KUEUE
 from drayman.apiserver.kinds.reading import at, each_at, map_at, text_at
-from drayman.apiserver.protocol.errors import forbidden
+from drayman.apiserver.protocol.errors import forbidden, invalid
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.admission import AdmissionPlugin, Admitted
 from drayman.workloads.dispatching.names import CONTROLLER, leave_to_dispatcher
@@ -29,6 +29,7 @@ from drayman.workloads.queued.entering import (
 )
 from drayman.workloads.queued.kinds import BY_KIND, DEPLOYMENTS, PODS, STATEFUL_SETS, QueuedKind
 from drayman.workloads.queued.names import DEFAULT_QUEUE, queue_of
+from drayman.workloads.queued.stating import misstated
 
 _LOCAL_QUEUES: Final = f"localqueues.{KUEUE}"
 _CLUSTER_QUEUES: Final = f"clusterqueues.{KUEUE}"
@@ -52,6 +53,9 @@ class QueuedWork(AdmissionPlugin):
         if write.operation == "CREATE":
             choose_queue(write.new, framework, intake, around)
         if waits(write.new, framework, intake, around):
+            errors = list(misstated(write.new, write.old))
+            if errors:
+                raise invalid(write.resource.kind_subject(write.name), errors)
             self._hold(write, framework, write.new)
 
     def _surroundings(self, write: Admitted) -> Surroundings:

@@ -28,10 +28,19 @@ _INDEX: Final = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 def apply_json_patch(obj: Json, operations: Json) -> Json:
-    """The patched document; `obj` is not changed. Raises `StatusError` 400, 413 or 422."""
-    document = _Document(_copy(obj))
+    """The patched document; `obj` is not changed, and shares with it the members that no operation is about.
+
+    Raises `StatusError` 400, 413 or 422.
+    """
+    checked = _checked(operations)
+    untouched = _untouched(obj, checked)
+    document = _Document(
+        {name: value if name in untouched else _copy(value) for name, value in obj.items()}
+        if untouched
+        else _copy(obj)
+    )
     try:
-        for operation in _checked(operations):
+        for operation in checked:
             handler = _HANDLERS.get(operation.get("op"))
             if handler is None:
                 raise rejected_patch()
@@ -39,10 +48,32 @@ def apply_json_patch(obj: Json, operations: Json) -> Json:
     except RecursionError:
         # Each copy into itself doubles how deep a value is.
         raise rejected_patch() from None
-    if depth_exceeds(document.root, MAX_DEPTH):
+    touched = document.root
+    if untouched:
+        touched = {name: value for name, value in touched.items() if name not in untouched}
+    if depth_exceeds(touched, MAX_DEPTH):
         # Moves and copies can nest deeper than any single operation does.
         raise rejected_patch()
     return document.root
+
+
+def _untouched(obj: Json, operations: list[dict[str, Json]]) -> frozenset[str]:
+    """The members of an object that operations neither read nor change; none if one of them is about the whole."""
+    if not isinstance(obj, dict):
+        return frozenset()
+    names: set[str] = set()
+    for operation in operations:
+        for path in (operation.get("path"), operation.get("from")):
+            if path is not None:
+                parts = path.split("/")
+                if len(parts) < 2:
+                    return frozenset()
+                names.add(_unescaped(parts[1]))
+    return frozenset(obj.keys() - names)
+
+
+def _unescaped(part: str) -> str:
+    return part.replace("~1", "/").replace("~0", "~")
 
 
 def _checked(operations: Json) -> list[dict[str, Json]]:
@@ -84,7 +115,7 @@ class _Document:
 
     def parent(self, path: str) -> tuple[Json, str]:
         """The object or list a path leads into, and the last part of the path."""
-        parts = [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
+        parts = [_unescaped(part) for part in path.split("/")[1:]]
         if not parts:
             raise rejected_patch()
         container = self.root

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from drayman.apiserver.protocol.access import ANONYMOUS, User
+from drayman.node.streams.channels import Socket
 
 JSON_TYPE: Final = "application/json"
 TEXT_TYPE: Final = "text/plain; charset=utf-8"
@@ -107,4 +108,17 @@ class StreamingResponse:
     warnings: tuple[str, ...] = ()
 
 
-Answer = Response | LongResponse | StreamingResponse
+@dataclass(slots=True)
+class UpgradedResponse:
+    """The connection becomes a WebSocket. `converse` has it until it returns, and is cancelled when the client goes away."""
+
+    converse: Callable[[Socket], Awaitable[None]]
+    protocol: str
+    """Of those that the client offers."""
+    status: int = 101
+    content_type: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+Answer = Response | LongResponse | StreamingResponse | UpgradedResponse

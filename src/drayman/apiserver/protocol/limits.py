@@ -31,6 +31,8 @@ class ServerLimits:
 
     requests: Shares = field(default_factory=lambda: Shares(1_000, reserve=100))
     watches: Shares = field(default_factory=lambda: Shares(10_000, reserve=1_000))
+    sessions: Shares = field(default_factory=lambda: Shares(500, reserve=50))
+    """Commands in containers that are being followed."""
     body_bytes: Shares = field(default_factory=lambda: Shares(256 * MIB, reserve=32 * MIB))
     """Bytes of large bodies and large answers."""
     patience_s: float = 60.0
@@ -62,8 +64,13 @@ class ServerLimits:
             raise too_many()
 
     def check_watches(self, user: User) -> None:
-        """Raises StatusError 429 where there is no room for another watch."""
+        """Raises StatusError 429 where there is no room for another watch, or for another log that is followed."""
         if not self.watches.has_room(user):
+            raise too_many()
+
+    def check_sessions(self, user: User) -> None:
+        """Raises StatusError 429 where there is no room for another session in a container."""
+        if not self.sessions.has_room(user):
             raise too_many()
 
 

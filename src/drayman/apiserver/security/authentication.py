@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from drayman.apiserver.protocol.access import ADMIN, ANONYMOUS, AUTHENTICATED, User
+from drayman.apiserver.protocol.access import ADMIN, ANONYMOUS, AUTHENTICATED, NODES, User
 from drayman.apiserver.protocol.environment import Clock
 from drayman.apiserver.protocol.errors import unauthorized
 from drayman.apiserver.protocol.exchange import Request
 from drayman.apiserver.security.tokens import (
     BINDABLE,
     ISSUER,
+    NODE_USER,
     ServiceAccountClaims,
     TokenIssuer,
     same_secret,
@@ -23,7 +24,7 @@ _CREDENTIAL: Final = "authentication.kubernetes.io/credential-id"
 
 @dataclass(frozen=True, slots=True)
 class TokenAuthenticator:
-    """Knows the administrator's token and those of service accounts. A caller without a token is anonymous."""
+    """Knows the administrator's token, those of nodes and those of service accounts. A caller without a token is anonymous."""
 
     admin_token: str
     issuer: TokenIssuer
@@ -43,7 +44,11 @@ class TokenAuthenticator:
         """The user of a token; None if it is not valid."""
         if same_secret(token, self.admin_token):
             return ADMIN
-        claims = self.issuer.read(token, audiences, self.clock.now())
+        now = self.clock.now()
+        node = self.issuer.read_node(token, audiences, now)
+        if node is not None:
+            return User(f"{NODE_USER}{node}", groups=(NODES, AUTHENTICATED))
+        claims = self.issuer.read(token, audiences, now)
         if claims is None or not self._is_alive(claims):
             return None
         return service_account_user(claims)

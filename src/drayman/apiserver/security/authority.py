@@ -1,4 +1,4 @@
-"""The certificates of the server: its own certificate authority and a serving certificate signed by it.
+"""The certificates of the server: its own certificate authority, and what is signed by it, for serving and for reaching kubelets.
 
 Made on the first start and kept in the data directory, so that a kubeconfig stays valid across restarts. Private keys are readable by their
 owner only.
@@ -7,7 +7,7 @@ owner only.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -83,47 +83,87 @@ def _make_authority(path: Path, key_path: Path, now: datetime) -> None:
     write_private(path, certificate.public_bytes(serialization.Encoding.PEM))
 
 
+def ensure_client_certificate(
+    directory: Path, stem: str, subject: x509.Name, now: datetime
+) -> tuple[Path, Path]:
+    """A certificate, and its key, by which the server proves to others who it is. Made or renewed if necessary. Raises AuthorityError."""
+    certificate, key = directory / f"{stem}.crt", directory / f"{stem}.key"
+    authority, authority_key = directory / "ca.crt", directory / "ca.key"
+    try:
+        if not _is_current(authority, certificate, key, now):
+            _issue(
+                (authority, authority_key),
+                (certificate, key),
+                subject,
+                [x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])],
+                now,
+            )
+    except OSError as error:
+        raise AuthorityError(f"{error.filename or directory}: {error.strerror}") from error
+    return certificate, key
+
+
 def _make_serving(
     files: ServingFiles, authority_key: Path, hosts: tuple[str, ...], now: datetime
 ) -> None:
-    signer, authority = _load_key(authority_key), _load_certificate(files.authority)
+    names = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
+    use = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
+    _issue(
+        (files.authority, authority_key),
+        (files.certificate, files.key),
+        _name("drayman-apiserver"),
+        [names, use],
+        now,
+    )
+
+
+def _issue(
+    signed_by: tuple[Path, Path],
+    target: tuple[Path, Path],
+    subject: x509.Name,
+    extensions: Sequence[x509.ExtensionType],
+    now: datetime,
+) -> None:
+    """Write a certificate and its key. `signed_by` and `target`: a certificate and its key each."""
+    authority, signer = _load_certificate(signed_by[0]), _load_key(signed_by[1])
     key = ec.generate_private_key(ec.SECP256R1())
-    certificate = (
+    builder = (
         x509.CertificateBuilder()
-        .subject_name(_name("drayman-apiserver"))
+        .subject_name(subject)
         .issuer_name(authority.subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _CLOCK_SKEW)
         .not_valid_after(now + SERVING_LIFETIME)
-        .add_extension(
-            x509.SubjectAlternativeName([_general_name(host) for host in hosts]), critical=False
-        )
         .add_extension(_key_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
         )
-        .sign(signer, hashes.SHA256())
     )
-    write_private(files.key, _key_pem(key))
-    write_private(files.certificate, certificate.public_bytes(serialization.Encoding.PEM))
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical=False)
+    certificate = builder.sign(signer, hashes.SHA256())
+    write_private(target[1], _key_pem(key))
+    write_private(target[0], certificate.public_bytes(serialization.Encoding.PEM))
 
 
 def _is_good(files: ServingFiles, hosts: tuple[str, ...], now: datetime) -> bool:
     """Whether the serving certificate exists, will stay valid, and names every host."""
-    if not files.certificate.exists() or not files.key.exists():
+    if not _is_current(files.authority, files.certificate, files.key, now):
         return False
-    certificate, authority = (
-        _load_certificate(files.certificate),
-        _load_certificate(files.authority),
-    )
-    if certificate.not_valid_after_utc - RENEW_BEFORE < now:
-        return False
-    if not _belong_together(authority, certificate, files.key):
-        return False
+    certificate = _load_certificate(files.certificate)
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     return {_general_name(host) for host in hosts} <= set(names)
+
+
+def _is_current(authority: Path, certificate: Path, key: Path, now: datetime) -> bool:
+    """Whether a certificate exists, was signed by the authority, and will stay valid."""
+    if not certificate.exists() or not key.exists():
+        return False
+    found = _load_certificate(certificate)
+    if found.not_valid_after_utc - RENEW_BEFORE < now:
+        return False
+    return _belong_together(_load_certificate(authority), found, key)
 
 
 def _belong_together(authority: x509.Certificate, certificate: x509.Certificate, key: Path) -> bool:

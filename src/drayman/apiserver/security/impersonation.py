@@ -28,6 +28,7 @@ from drayman.apiserver.protocol.access import (
 )
 from drayman.apiserver.protocol.errors import StatusError, bad_request
 from drayman.apiserver.protocol.field_values import error_text
+from drayman.apiserver.security.tokens import NODE_USER
 
 PREFIX: Final = "impersonate-"
 _USER: Final = "impersonate-user"
@@ -36,7 +37,6 @@ _UID: Final = "impersonate-uid"
 _EXTRA: Final = "impersonate-extra-"
 _IDENTITY_GROUP: Final = "authentication.k8s.io"
 """The API group of what is not an object but can be impersonated."""
-_NODE_USER: Final = "system:node:"
 _NODE_NAME: Final = "authentication.kubernetes.io/node-name"
 _MANY: Final = 4
 """From this many groups or extras, the right to all of them is looked for before the right to each."""
@@ -243,5 +243,5 @@ def _service_account(name: str) -> tuple[str, str] | None:
 
 def _node(user: str) -> str | None:
     """The node with this user name."""
-    name = user.removeprefix(_NODE_USER)
+    name = user.removeprefix(NODE_USER)
     return name if name != user and not dns_subdomain_problems(name) else None

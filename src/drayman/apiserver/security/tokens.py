@@ -21,6 +21,8 @@ ISSUER: Final = "https://kubernetes.default.svc.cluster.local"
 ALGORITHM: Final = "ES256"
 _PRIVATE_CLAIM: Final = "kubernetes.io"
 _MOST_KNOWN: Final = 4_096
+NODE_USER: Final = "system:node:"
+"""The name of the agent of a node begins with it."""
 
 
 def new_secret() -> str:
@@ -107,14 +109,41 @@ class TokenIssuer:
         self, token: str, audiences: tuple[str, ...], now: datetime
     ) -> ServiceAccountClaims | None:
         """What a token says, if we issued it, it is still valid, and it is meant for one of the audiences."""
+        payload = self._current(token, audiences, now)
+        return None if payload is None else _claims(payload, tuple(payload["aud"]))
+
+    def issue_to_node(self, node: str, now: datetime, lifetime: timedelta) -> str:
+        """A token with which the agent of a node identifies itself."""
+        payload: dict[str, Json] = {
+            "aud": [ISSUER],
+            "exp": int((now + lifetime).timestamp()),
+            "iat": int(now.timestamp()),
+            "nbf": int(now.timestamp()),
+            "iss": ISSUER,
+            "jti": secrets.token_hex(16),
+            "sub": f"{NODE_USER}{node}",
+        }
+        return jwt.encode(payload, self._private, ALGORITHM, headers={"kid": self._key_id})
+
+    def read_node(self, token: str, audiences: tuple[str, ...], now: datetime) -> str | None:
+        """The node that a token was issued to, if it is a node's and is still valid."""
+        payload = self._current(token, audiences, now)
+        subject = str(payload.get("sub", "")) if payload is not None else ""
+        # Tokens of service accounts carry more, and no account can be called like a node.
+        if payload is None or _PRIVATE_CLAIM in payload or not subject.startswith(NODE_USER):
+            return None
+        return subject.removeprefix(NODE_USER)
+
+    def _current(
+        self, token: str, audiences: tuple[str, ...], now: datetime
+    ) -> Mapping[str, Json] | None:
         payload = self._verified(token)
         if payload is None:
             return None
         expires = datetime.fromtimestamp(payload.get("exp", 0), UTC)
-        meant_for = payload.get("aud", [])
-        if expires <= now or not set(audiences) & set(meant_for):
+        if expires <= now or not set(audiences) & set(payload.get("aud", [])):
             return None
-        return _claims(payload, tuple(meant_for))
+        return payload
 
     def _verified(self, token: str) -> Mapping[str, Json] | None:
         """The content of a token with our signature. Checking that takes longer than most requests, so it is done once."""

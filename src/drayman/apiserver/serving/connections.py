@@ -43,6 +43,15 @@ class Sending:
     since: float | None = None
     """Since when the client has not read the last data; None while no data is waiting for it."""
 
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Limits the time for what is sent in the context."""
+        self.since = asyncio.get_running_loop().time()
+        try:
+            yield
+        finally:
+            self.since = None
+
     async def write(self, response: web.StreamResponse, data: bytes) -> None:
         """Send data, in slices, each with the full time limit."""
         loop = asyncio.get_running_loop()

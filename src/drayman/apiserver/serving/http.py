@@ -26,6 +26,7 @@ from drayman.apiserver.protocol.exchange import (
     Query,
     Request,
     StreamingResponse,
+    UpgradedResponse,
 )
 from drayman.apiserver.protocol.limits import BODY_LIMIT, SMALL_BODY
 from drayman.apiserver.serving.accepting import Acceptor, most_connections
@@ -36,6 +37,7 @@ from drayman.apiserver.serving.connections import (
     WatchedServer,
 )
 from drayman.apiserver.serving.server import ApiServer
+from drayman.apiserver.serving.upgrading import upgrade
 
 log = logging.getLogger(__name__)
 
@@ -169,6 +171,8 @@ class _Shell:
             headers = self._headers(answer)
             if isinstance(answer, StreamingResponse):
                 return await self._stream(incoming, answer, headers)
+            if isinstance(answer, UpgradedResponse):
+                return await upgrade(incoming, answer, headers, self._connections)
             if isinstance(answer, LongResponse):
                 return await self._send_large(
                     incoming, answer.status, answer.pieces, answer.length, headers
@@ -206,7 +210,8 @@ class _Shell:
     def _headers(self, answer: Answer) -> CIMultiDict[str]:
         headers = (self._always if answer.status == 401 else self._known).copy()
         headers["Audit-Id"] = self._server.core.ids.uid()
-        headers["Content-Type"] = answer.content_type
+        if answer.content_type:
+            headers["Content-Type"] = answer.content_type
         if answer.headers:
             headers.update(answer.headers)
         for warning in _short(answer.warnings) if answer.warnings else ():

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from drayman.apiserver.answers.forms import answer_error, respond
 from drayman.apiserver.describing.discovery import Discovery
-from drayman.apiserver.describing.metrics import Metrics
+from drayman.apiserver.describing.metrics import CONNECTED, Metrics
 from drayman.apiserver.describing.system import (
     HEALTH_PATHS,
     NO_SNIFF,
@@ -25,7 +25,13 @@ from drayman.apiserver.describing.system import (
 )
 from drayman.apiserver.protocol.access import Attributes, Authenticator, SameUser, denied
 from drayman.apiserver.protocol.errors import StatusError, internal_error, no_such_resource
-from drayman.apiserver.protocol.exchange import Answer, Request, Response, StreamingResponse
+from drayman.apiserver.protocol.exchange import (
+    Answer,
+    Request,
+    Response,
+    StreamingResponse,
+    UpgradedResponse,
+)
 from drayman.apiserver.protocol.limits import ServerLimits, check_timeout
 from drayman.apiserver.protocol.negotiation import View, negotiate
 from drayman.apiserver.requests.beside import ON_BEHALF_OF
@@ -40,6 +46,7 @@ from drayman.apiserver.verbs.batch import conflict_of
 from drayman.apiserver.verbs.core import Core
 from drayman.cluster.embedded.errors import ConflictError, RefusedError, StoreError
 from drayman.cluster.embedded.store import Store
+from drayman.node.streams.channels import Socket
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +108,7 @@ class ApiServer:
                     response = await self._handle_resource(request, route, attributes)
                 else:
                     response = await self._handle_path(request, attributes)
-                if not isinstance(response, StreamingResponse):
+                if not isinstance(response, StreamingResponse | UpgradedResponse):
                     response = await sendable(request, response, self.limits)
         except StatusError as error:
             response = answer_error(error, View())
@@ -120,6 +127,8 @@ class ApiServer:
             )
         if isinstance(response, StreamingResponse):
             response.chunks = self._streamed(response.chunks, request, attributes, started)
+        elif isinstance(response, UpgradedResponse):
+            response.converse = self._conversed(response.converse, request, attributes, started)
         else:
             self.finish(request, attributes, response.status, started)
         return response
@@ -171,8 +180,11 @@ class ApiServer:
         self, request: Request, route: Route, attributes: Attributes
     ) -> Answer:
         self.authorize(request, attributes)
-        if route.verb == "watch":
+        part = "" if route.subresource is None else route.subresource.name
+        if route.verb == "watch" or part == "log":
             self.limits.check_watches(request.sender)
+        elif part in CONNECTED:
+            self.limits.check_sessions(request.sender)
         call = call_of(self.core, request, route)
         view = View()
         try:
@@ -186,7 +198,8 @@ class ApiServer:
         self, source: AsyncIterator[bytes], request: Request, attributes: Attributes, started: float
     ) -> AsyncIterator[bytes]:
         """The chunks of a stream, counted while it is open."""
-        gauge = self.metrics.watches
+        is_watch = attributes.verb == "watch"
+        gauge = self.metrics.watches if is_watch else self.metrics.connected
         gauge.inc()
         try:
             with self.limits.watches.taking(request.sender):
@@ -196,6 +209,26 @@ class ApiServer:
         finally:
             gauge.dec()
             self.finish(request, attributes, 200, started)
+
+    def _conversed(
+        self,
+        converse: Callable[[Socket], Awaitable[None]],
+        request: Request,
+        attributes: Attributes,
+        started: float,
+    ) -> Callable[[Socket], Awaitable[None]]:
+        """The same conversation, counted while it lasts and recorded when it ends."""
+
+        async def counted(socket: Socket) -> None:
+            self.metrics.connected.inc()
+            try:
+                with self.limits.sessions.taking(request.sender):
+                    await converse(socket)
+            finally:
+                self.metrics.connected.dec()
+                self.finish(request, attributes, 101, started)
+
+        return counted
 
     def finish(self, request: Request, attributes: Attributes, code: int, started: float) -> None:
         seconds = time.perf_counter() - started

@@ -1,112 +1,138 @@
-"""Parts of objects that lead to a running pod or node: log, exec, attach, portforward, proxy.
+"""Parts of objects that lead into a running pod or to a node: exec, attach, portforward, proxy.
 
-They need an agent on the node. Without one, the server still checks what it can: which container is meant, and that a pod
-without a node has no log yet.
+Commands are followed by WebSocket, which kubectl 1.31 and later, and the Python client, use. SPDY, which Kubernetes still serves for
+older clients and uses to forward ports, is not served.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
-from drayman.apiserver.protocol.errors import StatusError, Subject, bad_request, not_found
-from drayman.apiserver.protocol.exchange import TEXT_TYPE, Answer, Query, Response
+from drayman.apiserver.protocol.errors import StatusError, Subject, bad_request
+from drayman.apiserver.protocol.exchange import Answer, Request, UpgradedResponse
+from drayman.apiserver.reaching.containers import (
+    container_of,
+    named,
+    node_api_of,
+    pod_of,
+    query_of,
+)
 from drayman.apiserver.requests.calls import Call
 from drayman.apiserver.requests.rights import authorize
 from drayman.apiserver.served.resources import GroupVersionKind, Subresource
 from drayman.apiserver.served.strategy import Object
-from drayman.workloads.dispatching.pods import cluster_of
+from drayman.node.streams import serving
+from drayman.node.streams.channels import PROTOCOLS, Socket
+from drayman.node.streams.model import StreamOptions
 
 _CONNECT_VERBS: Final = ("create", "get")
 _PROXY_VERBS: Final = ("create", "delete", "get", "patch", "update")
-_CONTAINERS: Final = ("initContainers", "containers", "ephemeralContainers")
-
-
-def _pod(call: Call) -> Object:
-    stored = call.core.store.get(call.key)
-    if stored is None:
-        raise not_found(call.subject)
-    return stored.value
-
-
-def _container(call: Call, pod: Object) -> str:
-    """The container that is meant. Raises StatusError 400."""
-    query = call.request.query if call.request is not None else Query()
-    spec, name = pod["spec"], pod["metadata"]["name"]
-    names = [item["name"] for group in _CONTAINERS for item in spec.get(group) or ()]
-    asked = query.text("container")
-    if asked:
-        if asked not in names:
-            raise bad_request(f"container {asked} is not valid for pod {name}")
-        return asked
-    main = [item["name"] for item in spec.get("containers") or ()]
-    default = (pod["metadata"].get("annotations") or {}).get(
-        "kubectl.kubernetes.io/default-container"
-    )
-    if default in main:
-        return str(default)
-    if len(main) != 1:
-        choices = " ".join(main)
-        raise bad_request(
-            f"a container name must be specified for pod {name}, choose one of: [{choices}]"
-        )
-    return str(main[0])
-
-
-def _no_agent(node: str, what: str) -> StatusError:
-    message = f"no agent runs on node {node}: {what} is not available"
-    return StatusError(503, "ServiceUnavailable", message, Subject())
-
-
-async def log(call: Call) -> Answer:
-    """`pods/NAME/log`."""
-    pod = _pod(call)
-    _container(call, pod)
-    node = pod["spec"].get("nodeName", "")
-    cluster = cluster_of(pod.get("status"))
-    if cluster:
-        message = f"pod {call.name} runs in cluster {cluster}: its log is there"
-        raise StatusError(503, "ServiceUnavailable", message, Subject())
-    if not node:
-        return Response(204, b"", TEXT_TYPE)
-    raise _no_agent(node, "the log")
 
 
 async def connect(call: Call) -> Answer:
-    """`exec`, `attach` and `portforward` of a pod."""
+    """`exec` and `attach` of a pod. Raises StatusError."""
+    pod = _hosted_pod(call)
+    query = query_of(call)
+    name = named(pod, container_of(query, pod))
+    api = node_api_of(call, pod, "the container")
+    options = StreamOptions(
+        stdin=bool(query.flag("stdin")),
+        stdout=bool(query.flag("stdout")),
+        stderr=bool(query.flag("stderr")),
+        tty=bool(query.flag("tty")),
+    )
+    protocol = _protocol(_upgrade(call))
+    if not (options.stdin or options.stdout or options.stderr):
+        raise bad_request("you must specify at least 1 of stdin, stdout, stderr")
     assert call.subresource is not None
+    if call.subresource.name == "attach":
+        work = partial(api.attach, name, options)
+    else:
+        command = query.all("command")
+        if not command:
+            raise bad_request("you must specify a command: the query has no `command`")
+        work = partial(api.execute, name, command, options)
+    return UpgradedResponse(_conversation(options, work), protocol)
+
+
+async def forward(call: Call) -> Answer:
+    """`portforward` of a pod. Raises StatusError: what is known of the pod comes first, as for the other parts."""
+    pod = _hosted_pod(call)
+    node_api_of(call, pod, "the pod")
+    _upgrade(call)
+    raise _not_served("ports are forwarded by SPDY/3.1 alone, which is not served")
+
+
+def _hosted_pod(call: Call) -> Object:
+    """A pod that has a node. Raises StatusError."""
     if call.verb != "create":
         # Browsers open a WebSocket with GET, but what follows is more than reading.
         authorize(call, "create")
-    part, pod = call.subresource.name, _pod(call)
-    if part != "portforward":
-        _container(call, pod)
-    node = pod["spec"].get("nodeName", "")
-    if not node:
+    pod = pod_of(call)
+    if not pod["spec"].get("nodeName"):
         raise bad_request(f"pod {call.name} does not have a host assigned")
-    if call.request is None or "upgrade" not in call.request.header("connection").lower():
+    return pod
+
+
+def _upgrade(call: Call) -> Request:
+    """Raises StatusError 400 for a request that is not to become something else."""
+    request = call.request
+    if request is None or "upgrade" not in request.header("connection").lower():
         raise bad_request("Upgrade request required")
-    raise _no_agent(node, part)
+    return request
+
+
+def _protocol(request: Request) -> str:
+    """The best protocol that the client offers. Raises StatusError."""
+    if request.header("upgrade").lower() != "websocket":
+        asked = request.header("upgrade")
+        raise _not_served(
+            f"{asked} is not served: use WebSocket, as kubectl 1.31 and later do by themselves"
+        )
+    offered = [word.strip() for word in request.header("sec-websocket-protocol").split(",")]
+    for protocol in PROTOCOLS:
+        if protocol in offered:
+            return protocol
+    raise bad_request(
+        f"unable to negotiate protocol: client supports {offered}, server accepts {list(PROTOCOLS)}"
+    )
+
+
+def _conversation(
+    options: StreamOptions, work: serving.Work
+) -> Callable[[Socket], Awaitable[None]]:
+    async def converse(socket: Socket) -> None:
+        await serving.serve(socket, options, work)
+
+    return converse
+
+
+def _not_served(message: str) -> StatusError:
+    return StatusError(501, "NotImplemented", message, Subject())
 
 
 async def proxy(call: Call) -> Answer:
-    """`proxy` of a pod, a node or a service."""
-    _pod(call)
-    raise _no_agent(call.name, "the proxy")
+    """`proxy` of a pod, a node or a service. Raises StatusError."""
+    pod_of(call)
+    raise _not_served(f"the proxy of {call.resource.subject(call.name).kind} is not served")
 
 
-def _connected(name: str, kind: str) -> Subresource:
+def _connected(
+    name: str, kind: str, handler: Callable[[Call], Awaitable[Answer]] = connect
+) -> Subresource:
     return Subresource(
         name=name,
         verbs=_CONNECT_VERBS,
         kind=GroupVersionKind("", "v1", kind),
-        handlers=dict.fromkeys(_CONNECT_VERBS, connect),
+        handlers=dict.fromkeys(_CONNECT_VERBS, handler),
     )
 
 
-LOG: Final = Subresource(name="log", verbs=("get",), handlers={"get": log})
 EXEC: Final = _connected("exec", "PodExecOptions")
 ATTACH: Final = _connected("attach", "PodAttachOptions")
-PORT_FORWARD: Final = _connected("portforward", "PodPortForwardOptions")
+PORT_FORWARD: Final = _connected("portforward", "PodPortForwardOptions", forward)
 
 
 def _proxy(kind: str) -> Subresource:

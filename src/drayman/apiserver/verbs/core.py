@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 
 from drayman.apiserver.protocol.access import AllowAll, Authorizer
 from drayman.apiserver.protocol.environment import Clock, Ids, RandomIds, SystemClock
+from drayman.apiserver.reaching.nodes import NodeApis
 from drayman.apiserver.served.acting import Part
 from drayman.apiserver.served.resources import Resources
 from drayman.apiserver.served.strategy import Object
@@ -77,6 +78,8 @@ class Core:
     authorizer: Authorizer = field(default_factory=AllowAll)
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=RandomIds)
+    nodes: NodeApis = field(default_factory=NodeApis)
+    """How logs and commands of containers are reached."""
     running: frozenset[Part] = frozenset()
     """Which parts of a cluster run in the server's process; empty if other processes run them."""
     lines: WeakValueDictionary[Key, asyncio.Lock] = field(default_factory=WeakValueDictionary)

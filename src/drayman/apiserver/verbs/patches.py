@@ -32,7 +32,7 @@ from drayman.apiserver.protocol.negotiation import parse_media_type
 from drayman.apiserver.requests.bodies import SCHEME, internal_package
 from drayman.apiserver.requests.calls import Call, Patch, Result
 from drayman.apiserver.requests.large_bodies import bounded, check_json, read_beside
-from drayman.apiserver.served.conversion import from_hub, to_hub
+from drayman.apiserver.served.conversion import from_hub, is_kept_in, to_hub
 from drayman.apiserver.served.encoding import encode
 from drayman.apiserver.served.resources import GroupVersionKind
 from drayman.apiserver.served.shaping import known_message, message_of
@@ -99,7 +99,7 @@ async def patch(call: Call) -> Result:
         patched = patched_value(
             lambda: message_of(there.resource.kind_in(there.version)), media, current, change
         )
-        return reread(there, patched, duplicates)
+        return reread(there, patched, duplicates, current)
 
     return Result(await replace(call, existing, changed))
 
@@ -113,13 +113,19 @@ def patched_value(schema: Callable[[], Message], media: str, current: Object, ch
     return apply_strategic_merge(schema(), current, change)
 
 
-def reread(call: Call, patched: Json, duplicates: tuple[str, ...] = ()) -> Object:
-    """A patched object as if it had been sent: decoded by its schema, with defaults, in the hub version."""
+def reread(
+    call: Call, patched: Json, duplicates: tuple[str, ...] = (), before: Object | None = None
+) -> Object:
+    """A patched object as if it had been sent: decoded by its schema, with defaults, in the hub version.
+
+    Members that it shares with the object before, which is in stored form, are as they would be.
+    """
     kind, codec = call.resource.kind_in(call.version), call.resource.codec
+    shared = {} if codec is None else _shared(call, patched, before)
     try:
         _check_kind(call, patched)
         if codec is not None:
-            value, unknown = codec.decode(patched, call.version)
+            value, unknown = codec.decode(_without(patched, shared), call.version)
         else:
             value, unknown = decode_strict(message_of(kind), patched)
     except BodyError as error:
@@ -134,7 +140,30 @@ def reread(call: Call, patched: Json, duplicates: tuple[str, ...] = ()) -> Objec
     meta.check_namespace(call, value["metadata"])
     obj = to_hub(call.resource, value, call.version)
     call.resource.strategy.default(obj, call.context)
-    return obj
+    if not shared:
+        return obj
+    obj.update(shared)
+    # In the order in which they came: objects are shown as they are stored.
+    return {name: obj[name] for name in (*patched, *obj) if name in obj}
+
+
+def _without(patched: Json, shared: Object) -> Json:
+    return {k: v for k, v in patched.items() if k not in shared} if shared else patched
+
+
+def _shared(call: Call, patched: Json, before: Object | None) -> Object:
+    """The members of a patched object that are those of the stored one."""
+    if (
+        before is None
+        or not isinstance(patched, dict)
+        or not is_kept_in(call.resource, call.version)
+    ):
+        return {}
+    return {
+        name: value
+        for name, value in patched.items()
+        if value is before.get(name) and isinstance(value, dict) and name != "metadata"
+    }
 
 
 def _check_kind(call: Call, patched: Json) -> None:

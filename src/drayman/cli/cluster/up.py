@@ -11,7 +11,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,10 +20,20 @@ import click
 
 from drayman.apiserver.instance.folder import Folder, FolderError, Record
 from drayman.cli.cluster.live import is_wanted, show
+from drayman.cli.cluster.log_file import log_to
 from drayman.cli.completing import profile_names
 from drayman.cli.errors import UserError, reason
+from drayman.cli.node_agent import (
+    connection_as_node,
+    driver_option,
+    find_drivers,
+    images_option,
+    machine_name,
+    read_images,
+    running_node,
+)
 from drayman.cli.options import data_dir_option, prices_option, waiting_options
-from drayman.cli.output import date_log_lines, say, to_stdout
+from drayman.cli.output import say, to_stdout
 from drayman.cli.prices import load_prices
 from drayman.cli.progress import gauged
 from drayman.questions.which_cluster import folder_of
@@ -31,6 +42,7 @@ if TYPE_CHECKING:
     from drayman.apiserver.instance import Instance, Options
     from drayman.apiserver.instance.control_plane import ControlPlane
     from drayman.controllers.quota.source import ConfigurationSource
+    from drayman.node.agent.images import Images
 
 _PATIENCE_S: Final = 60.0
 """How long a background process may make no progress while starting."""
@@ -45,6 +57,7 @@ Examples:
   drayman up                            serve until Ctrl-C, state is kept
   drayman up --ephemeral --port 0       keep nothing, any free port: for tests
   drayman up --detach                   keep running in the background
+  drayman up --node                     pods run on this machine, as processes
   export KUBECONFIG=$(drayman kubeconfig --path)
   kubectl get namespaces
   drayman down                          stop it; state is kept
@@ -126,6 +139,14 @@ def _switched_on(_context: click.Context, _option: click.Parameter, text: str) -
     help="Features of Kubernetes that are off by default. WorkloadWithJob: the pods of an Indexed Job that"
     " all run at the same time get a PodGroup, so that they start together.",
 )
+@click.option(
+    "--node",
+    "with_node",
+    is_flag=True,
+    help="Make this machine a node: pods run as processes here, and end with the cluster.",
+)
+@driver_option
+@images_option
 @click.option("--no-controllers", is_flag=True, help="Serve the API alone.")
 @click.option(
     "--queue-config",
@@ -152,6 +173,9 @@ def up(
     plugins: tuple[str, ...],
     device_guard: bool | None,
     gates: frozenset[str],
+    with_node: bool,
+    driver_names: tuple[str, ...],
+    images_path: Path | None,
     no_controllers: bool,
     queue_config: Path | None,
     no_queues: bool,
@@ -178,12 +202,14 @@ def up(
         )
     if no_queues and queue_config is not None:
         raise click.UsageError("--no-queues leaves no use for --queue-config")
+    if not with_node and (driver_names or images_path is not None):
+        raise click.UsageError("--driver and --images are about the node that --node runs")
     # Before anything is started: a file that makes no sense is refused at once.
+    images = read_images(images_path) if with_node else None
     queues = None if no_queues or no_controllers else _queues(queue_config)
     if detach:
         _detach(folder_of(data_dir), ephemeral)
         return
-    date_log_lines()
     with ExitStack() as stack:
         folder = folder_of(data_dir)
         if not ephemeral:
@@ -194,6 +220,7 @@ def up(
             )
         # Before the server is loaded, which takes longer than refusing.
         stack.enter_context(_prepared(folder))
+        _start_log(None if ephemeral else folder.log)
         from drayman.apiserver.instance import Options
         from drayman.apiserver.serving.accepting import raise_file_limit
 
@@ -220,8 +247,17 @@ def up(
                 f"{host} can be reached by other machines, and anyone who has the token can do everything;"
                 " use --expose if that is intended"
             )
-        asyncio.run(_serve(options, stack, is_live=is_wanted(no_color)))
+        node = _NodeHere(images, driver_names, ephemeral) if images is not None else None
+        asyncio.run(_serve(options, stack, node, is_live=is_wanted(no_color)))
     say("stopped")
+
+
+def _start_log(path: Path | None) -> None:
+    """Raises UserError."""
+    try:
+        log_to(path)
+    except OSError as error:
+        raise UserError(f"{path}: {reason(error)}") from error
 
 
 def _refuse_for_the_api_alone(options: Mapping[str, Collection[str]]) -> None:
@@ -308,7 +344,30 @@ def _prepared(folder: Folder) -> Iterator[None]:
         raise
 
 
-async def _serve(options: Options, until: ExitStack, *, is_live: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class _NodeHere:
+    """This machine as a node of the cluster."""
+
+    images: Images
+    drivers: tuple[str, ...]
+    is_ephemeral: bool
+
+    def running(self, options: Options) -> AbstractAsyncContextManager[object]:
+        """Raises UserError when it is entered."""
+        from drayman.node.agent.running import AgentOptions, AtEnd
+
+        name = machine_name()
+        root = options.folder.path / "node"
+        at_end = AtEnd.REMOVE if self.is_ephemeral else AtEnd.KILL
+        address = options.host if options.is_loopback else ""
+        agent = AgentOptions(name, root, address, self.images, at_end=at_end)
+        connection = connection_as_node(options.folder, root, name)
+        return running_node(connection, agent, find_drivers(self.drivers, name))
+
+
+async def _serve(
+    options: Options, until: ExitStack, node: _NodeHere | None, *, is_live: bool
+) -> None:
     """Serve until a signal arrives. `until`, and with it the display, ends after everything else."""
     begun = time.monotonic()
     stop = asyncio.Event()
@@ -322,11 +381,12 @@ async def _serve(options: Options, until: ExitStack, *, is_live: bool) -> None:
     _relax_collector()
     sys.setswitchinterval(_SWITCH_S)
     try:
-        if is_live:
-            await show(instance, stop, until)
-        else:
-            _print_ready(instance, time.monotonic() - begun)
-            await stop.wait()
+        async with nullcontext() if node is None else node.running(options):
+            if is_live:
+                await show(instance, stop, until)
+            else:
+                _print_ready(instance, time.monotonic() - begun)
+                await stop.wait()
     finally:
         await instance.stop()
 

@@ -52,7 +52,8 @@ def _place(place: PlaceInQueue) -> Iterator[RenderableType]:
         yield prose((priority, "dim"), plain(where), indent=INDENT)
     if place.reason:
         said = f"{place.reason}: {place.message}"
-        yield prose(("condition: ", "dim"), plain(said), indent=INDENT)
+        who = "condition: " if place.is_written else "admission says: "
+        yield prose((who, "dim"), plain(said), indent=INDENT)
 
 
 def _needs(needs: tuple[Need, ...]) -> RenderableType:
@@ -80,21 +81,28 @@ def _needs(needs: tuple[Need, ...]) -> RenderableType:
 
 def _holders(place: PlaceInQueue, now: float) -> RenderableType:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    # Names are copied from here, so that columns that say nothing leave their width to them.
+    with_queue = any(each.cluster_queue != place.cluster_queue for each in place.holders)
+    with_priority = any(each.priority != place.priority for each in place.holders)
     table.add_column("workload", overflow="fold")
-    table.add_column("queue", overflow="fold")
-    table.add_column("priority", justify="right", no_wrap=True)
+    if with_queue:
+        table.add_column("queue", overflow="fold")
+    if with_priority:
+        table.add_column("priority", justify="right", no_wrap=True)
     table.add_column("since", no_wrap=True)
     table.add_column("holds", overflow="fold")
     for each in place.holders[:_MOST_HOLDERS]:
-        table.add_row(*_holder(each, now))
+        table.add_row(*_holder(each, now, with_queue=with_queue, with_priority=with_priority))
     return Padding(table, (0, 0, 0, INDENT))
 
 
-def _holder(holder: HoldingWorkload, now: float) -> tuple[str, ...]:
-    return (
-        plain(holder.workload),
-        plain(holder.cluster_queue),
-        f"{holder.priority:,}",
-        age(holder.since or "", now),
-        plain(", ".join(charges(holder.charges))),
-    )
+def _holder(
+    holder: HoldingWorkload, now: float, *, with_queue: bool, with_priority: bool
+) -> Iterator[str]:
+    yield plain(holder.workload)
+    if with_queue:
+        yield plain(holder.cluster_queue)
+    if with_priority:
+        yield f"{holder.priority:,}"
+    yield age(holder.since or "", now)
+    yield plain(", ".join(charges(holder.charges)))

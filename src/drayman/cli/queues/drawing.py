@@ -15,6 +15,7 @@ from drayman.cli.explain.layout import INDENT, Trimmed, age, plain, prose, secti
 from drayman.cli.explain.queue import charges
 from drayman.cli.queues.bars import coloured, legend
 from drayman.cli.queues.rows import queue_table, quota_table
+from drayman.cli.queues.shares import draw_shares
 from drayman.cli.top.table import Cell, Column, Table
 from drayman.explain.queue_answer import HoldingWorkload
 from drayman.questions.queues.answer import PendingRow, QueueAnswer, QueueRow, QueuesAnswer
@@ -29,8 +30,13 @@ _NONE: Final = "-"
 
 def draw_queues(answer: QueuesAnswer, out: Console, *, wide: bool) -> None:
     """The table of all queues: with bars on a terminal, whole lines elsewhere."""
-    if not answer.queues:
-        out.print(Trimmed(prose("There are no ClusterQueues.")), end="")
+    if not answer.queues and answer.shares:
+        pass  # only queues of KAI
+    elif not answer.queues:
+        out.print(
+            Trimmed(prose("There are no ClusterQueues, and no Queues of the KAI Scheduler.")),
+            end="",
+        )
     else:
         ascii_only = out.options.ascii_only
         table = queue_table(answer, with_bars=out.is_terminal, wide=wide, ascii_only=ascii_only)
@@ -40,6 +46,10 @@ def draw_queues(answer: QueuesAnswer, out: Console, *, wide: bool) -> None:
             out.print(legend(drawn, ascii_only=ascii_only))
         else:
             out.file.write(f"{table.plain()}\n")
+    if answer.shares:
+        if answer.queues:
+            out.print()
+        draw_shares(answer.shares, out)
     out.print(Trimmed(Group(*_after_queues(answer))), end="")
 
 
@@ -93,7 +103,7 @@ def _head(answer: QueueAnswer, row: QueueRow) -> Iterator[RenderableType]:
     title = f"ClusterQueue {plain(row.name)}"
     if answer.local_queue:
         namespace, _, name = answer.local_queue.partition("/")
-        title = f"LocalQueue {plain(name)} of namespace {plain(namespace)}, in {title}"
+        title = f"LocalQueue {plain(name)} of namespace {plain(namespace)}, in {title},"
     state = ("active", "bold green") if row.active else ("inactive", "bold red")
     why = f": {plain(row.why_inactive)}" if row.why_inactive else ""
     yield prose((title, "bold"), " is ", state, f"{why}.")

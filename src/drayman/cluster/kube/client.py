@@ -78,6 +78,10 @@ class HttpClient(Client):
     async def write_many(self, writes: Sequence[Write]) -> tuple[object, ...]:
         return await write_in_order(self, writes)  # the Kubernetes API has no transactions
 
+    async def read_path(self, path: str) -> bytes:
+        """What the server answers for a path that is not about objects, such as `/version`. Raises ClusterError."""
+        return await self._transport.send(HttpRequest("GET", path))
+
     async def close(self) -> None:
         await self._transport.close()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
@@ -35,6 +36,7 @@ from drayman.controllers.quota.verdicts import Outcome, Verdicts
 from drayman.controllers.quota.view import DELETED, ClusterView
 from drayman.quota.decisions import Decision, Refused, Reserved
 from drayman.quota.fitting.fitter import Unfit
+from drayman.quota.preemption.questions import WORK_OF_A_TURN
 from drayman.quota.state import QuotaState
 from drayman.quota.topology.devices import DeviceCounter
 from drayman.workloads.queued import life
@@ -79,7 +81,7 @@ class Admitting:
             shared,
             self._view,
             self._room_may_be_free,
-            self._is_waiting,
+            lambda: self.state,
             self._runs_elsewhere,
         )
         LostNodes(shared, lambda: self.state, self.rooms)
@@ -96,6 +98,8 @@ class Admitting:
         shared.tally.state = lambda: self.state
         self.verdicts = Verdicts(shared, self)
         self._is_new = True
+        self.knows_all = False
+        """Whether the engine has been told of everything that there is."""
         self._is_told = False
         self._has_topologies = False
         for type_, resource in _FOLLOWED.items():
@@ -151,7 +155,7 @@ class Admitting:
 
     def _new_state(self) -> QuotaState:
         state = QuotaState(self._shared.configuration.quota, self.devices)
-        state.ask_for_room(self.rooms)
+        state.ask_for_room(self.rooms, WORK_OF_A_TURN)
         return state
 
     def _handler(self, type_: type) -> Callable[[Notice[Any]], None]:
@@ -250,10 +254,13 @@ class Admitting:
             await self._begin()
             self.rooms.look_again()
         await self._take_changes()
+        self.knows_all = True
         outcome = await self._decide()
         if outcome is not Outcome.WRITTEN:
             pause = _PAUSE_S if outcome is Outcome.REFUSED else _SOON_S
             asyncio.get_running_loop().call_later(pause, self._event.set)
+        elif self.state.is_unfinished:
+            self._event.set()
         if self._touched:
             for listener in self._count_listeners:
                 listener()
@@ -267,7 +274,8 @@ class Admitting:
             if drives_out(made) and gathering:
                 # Who has to go may have got quota in a cycle before, and has to have it first.
                 outcome = await self._write(gathering)
-                if outcome is Outcome.REFUSED:
+                if outcome is not Outcome.WRITTEN:
+                    # They were decided with quota in mind that has been taken back.
                     self.verdicts.give_up(made)
                     return outcome
             gathering.add(made)
@@ -280,6 +288,7 @@ class Admitting:
 
     async def _cycle(self, refused: set[Decision]) -> list[Made]:
         """What a cycle decides, except for what is in `refused`, to which it adds."""
+        began = time.monotonic()
         decisions = self.state.cycle(self._shared.clock())
         versions = {each.key: self._version(each.key) for each in decisions}
         fresh = [each for each in decisions if not isinstance(each, Refused) or each not in refused]
@@ -287,6 +296,11 @@ class Admitting:
         if not fresh:
             return []
         roomy, texts = await self._with_room(fresh)
+        if any(not isinstance(each, Refused) for each in fresh):
+            # Those that were refused may be tried again, each before others that were not tried at all.
+            refused.clear()
+        success = any(isinstance(each, Reserved) for each in roomy)
+        self._shared.tally.cycle_took(time.monotonic() - began, success=success)
         made = [Made(each, versions.get(each.key, ""), texts.get(each.key)) for each in roomy]
         self.verdicts.count(made)
         return made
@@ -331,11 +345,8 @@ class Admitting:
             return []
         return self.state.without_room(key, found.message, now)
 
-    def _is_waiting(self, key: str) -> bool:
-        return self.state.is_waiting(key)
-
     def _runs_elsewhere(self, admission: Admission) -> bool:
-        return self._checks.send_elsewhere(self.verdicts.required_checks(admission))
+        return self._checks.send_elsewhere(self.verdicts.required_checks(admission) or ())
 
     def _room_may_be_free(self) -> None:
         """Something in the cluster may have made room."""
@@ -347,7 +358,7 @@ class Admitting:
     async def _begin(self) -> None:
         """Tell a new engine of everything."""
         self.state = self._new_state()
-        self._is_new = False
+        self._is_new = self.knows_all = False
         self._is_told = False
         self._has_topologies = len(self._caches[KueueTopology]) > 0
         if self._has_topologies:
@@ -422,6 +433,8 @@ class Admitting:
 def _is_otherwise(old: Any, new: Any) -> bool:
     """Whether more has changed than a status, most of which are our own."""
     parts = ("spec", "value")
+    if old.metadata.deletion_timestamp != new.metadata.deletion_timestamp:
+        return True
     return old.metadata.labels != new.metadata.labels or any(
         getattr(old, part, None) != getattr(new, part, None) for part in parts
     )

@@ -147,7 +147,7 @@ class WorkloadBook:
             return known_
         change: JsonObject = {"op": "add", "path": "/status", "value": status_body(status)}
         written = await self._patch(known_, [change], "status")
-        self._tally.note(known_.status, written.status)
+        self._tally.note(known_.workload, known_.spec, known_.status, written.status)
         return written
 
     async def write_noted(
@@ -199,7 +199,7 @@ class WorkloadBook:
             answer = answers[-1]
             assert isinstance(answer, Workload)
             found = self._wrote(answer)
-            self._tally.note(known_.status, found.status)
+            self._tally.note(known_.workload, known_.spec, known_.status, found.status)
             written(found)
 
         return Bundle(writes, refused, taken)

@@ -70,7 +70,7 @@ class Charges:
         if charge.status == known.status and text == _noted(known):
             return False
         written = await self._shared.book.write_noted(known, charge.status, {CLAIMS: text})
-        self._report(known, written, charge.released)
+        self._report(known, written, charge)
         self._admitting.look_at([known.key])
         return True
 
@@ -189,13 +189,16 @@ class Charges:
         self._due.discard(key)
         self._look(key)
 
-    def _report(self, before: Known, after: Known, released: Amounts) -> None:
-        book = self._shared.book
+    def _report(self, before: Known, after: Known, charge: _Charge) -> None:
+        book, released = self._shared.book, charge.released
         if released:
             note = f"Devices cost less than was reserved for them: {_sums(released)} given back"
             book.record(after, "Normal", "QuotaGivenBack", note)
         elif after.status.admission != before.status.admission:
-            note = "What it is charged for claims that others use as well has changed"
+            paid: Amounts = {}
+            for use in charge.uses:
+                paid = plus(paid, use.paid)
+            note = f"It pays {_sums(paid) or 'nothing'} from now on for claims that pods name"
             book.record(after, "Normal", "ClaimsCharged", note)
         if life.has_drifted(after.status) and not life.has_drifted(before.status):
             found = after.status.condition(life.DRIFT)

@@ -166,17 +166,23 @@ def read_configuration(name: str, data: bytes) -> QueueConfiguration:
     return configuration_of(documents[0], name)
 
 
+def _mappings_of(value: Json) -> tuple[DeviceClassMappings, list[FieldError]]:
+    """The mappings of a Configuration, or what is wrong with them. Raises DecodeError."""
+    try:
+        return read_mappings(value, Gates.of_configuration(value)), []
+    except MappingsError as error:
+        return DeviceClassMappings(), list(error.errors)
+
+
 def configuration_of(value: Json, name: str = "configuration") -> QueueConfiguration:
     """A decoded Configuration. Raises ConfigurationFileError."""
     try:
         given = codec.convert(_File, value)
         settings = settings_of(value)
-        mappings = read_mappings(value, Gates.of_configuration(value))
+        mappings, errors = _mappings_of(value)
     except DecodeError as error:
         raise ConfigurationFileError(f"{name}: {error}") from error
-    except MappingsError as error:
-        raise ConfigurationFileError(_listed(name, error.errors)) from error
-    errors = [*_file_errors(given), *_settings_errors(settings, given), *_flag_errors(value)]
+    errors += [*_file_errors(given), *_settings_errors(settings, given), *_flag_errors(value)]
     selector = given.managed_jobs_namespace_selector or _default_selector()
     matcher = LabelMatcher(())
     try:

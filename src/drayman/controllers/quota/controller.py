@@ -18,6 +18,7 @@ from drayman.controllers.quota.jobs import QueuedJobs
 from drayman.controllers.quota.lives import Lives
 from drayman.controllers.quota.owners import Owners
 from drayman.controllers.quota.pods import QueuedPods
+from drayman.controllers.quota.protecting import Protecting
 from drayman.controllers.quota.published import PublishedConfiguration
 from drayman.controllers.quota.queues import QueueStatus
 from drayman.controllers.quota.seating import Seating
@@ -59,6 +60,7 @@ class QuotaController:
         self._elastic = ElasticPods(self._shared)
         self._lives = Lives(self._shared, self._admitting, owners)
         self._status = QueueStatus(self._shared, self._admitting)
+        self._protecting = Protecting(self._shared, self._admitting)
         self._published = PublishedConfiguration(self._shared, self._source)
         self._shared.book.listen(self._workload_changed)
         self._source.listen(self._configure)
@@ -81,6 +83,7 @@ class QuotaController:
                 self._elastic.loop,
                 self._lives.loop,
                 self._status.loop,
+                self._protecting.loop,
             ):
                 loop.start(group)
             group.create_task(self._admitting.run(), name="admission")

@@ -19,8 +19,8 @@ from typing import Final
 
 from drayman.quota.decisions import Decision, Preempted
 
-MOST: Final = 200
-"""Decisions that are written together."""
+MOST: Final = 40
+"""Decisions that are written together. Whoever ends meanwhile is noticed only afterwards, so more would leave quota unused."""
 LONGEST_S: Final = 0.02
 """How long they gather: a moment beside the time that it takes to write that many."""
 

@@ -153,6 +153,8 @@ class Lives:
         if not life.holds_quota(status) or life.is_evicted(status) or status.admission is None:
             return status
         needed = self._admitting.verdicts.required_checks(status.admission)
+        if needed is None:
+            return status  # Nobody can tell what it has to wait for.
         status = life.with_checks(status, needed, now)
         rejected = [each for each in status.admission_checks if each.state == life.REJECTED]
         if rejected:

@@ -40,6 +40,7 @@ from drayman.controllers.quota.shared import Shared
 from drayman.quota.amounts import FlavorResource, amount_of, quantity_of
 from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.entries import Entry
+from drayman.quota.reasons import FLAVOR_NOT_FOUND
 from drayman.quota.tree.fairness import share_of
 from drayman.quota.tree.nodes import Node
 from drayman.workloads.queued.conditions import with_condition
@@ -57,6 +58,7 @@ _NONE: Final = dict.fromkeys(("pendingWorkloads", "reservingWorkloads", "admitte
 """Numbers that people want to see even if they are zero."""
 _MESSAGES: Final = {
     "Stopped": "is stopped",
+    "Terminating": "clusterQueue is terminating",
     "FlavorNotFound": "it references missing ResourceFlavor(s)",
     "AdmissionCheckNotFound": "it references missing AdmissionCheck(s)",
     "AdmissionCheckInactive": "it references inactive AdmissionCheck(s)",
@@ -143,12 +145,19 @@ class QueueStatus:
         now = self._shared.clock()
         if queue.inactive:
             why = _MESSAGES.get(queue.inactive, queue.inactive)
-            text = f"Can't admit new workloads: {why}"
+            text = f"Can't admit new workloads: {why}{self._missing(queue)}"
             return with_condition(conditions, _ACTIVE, False, queue.inactive, text, now)
-        if queue.node is None and self._admitting.state.books.forest.queues.get(queue.name) is None:
-            text = "Can't admit new workloads: its cohorts form a circle"
+        if not self._admitting.state.books.is_active(queue):
+            where = f"beginning with {queue.spec.cohort_name}"
+            text = f"Can't admit new workloads: its cohorts form a circle, {where}"
             return with_condition(conditions, _ACTIVE, False, "Unknown", text, now)
         return with_condition(conditions, _ACTIVE, True, "Ready", "Can admit new workloads", now)
+
+    def _missing(self, queue: ClusterQueueState) -> str:
+        """The names of the flavors that a queue misses, as the end of a sentence."""
+        known = self._admitting.state.books.flavors
+        gone = [name for name in queue.flavors if name not in known]
+        return f": {', '.join(gone)}" if gone and queue.inactive == FLAVOR_NOT_FOUND else ""
 
     def _usage(self, queue: ClusterQueueState, entries: Iterable[Entry]) -> tuple[FlavorUsage, ...]:
         """What entries use, for every flavor and resource of a queue."""
@@ -227,7 +236,7 @@ class QueueStatus:
         if queue is None:
             text = f"Can't submit new workloads to clusterQueue: {name} doesn't exist"
             return with_condition(conditions, _ACTIVE, False, "ClusterQueueDoesNotExist", text, now)
-        if queue.inactive:
+        if not self._admitting.state.books.is_active(queue):
             text = f"Can't submit new workloads to clusterQueue {name}: it is inactive"
             return with_condition(conditions, _ACTIVE, False, "ClusterQueueIsInactive", text, now)
         text = "Can submit new workloads to localQueue"

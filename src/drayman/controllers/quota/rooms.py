@@ -24,7 +24,7 @@ from drayman.controllers.quota.loop import Key
 from drayman.controllers.quota.shared import Shared
 from drayman.controllers.quota.view import DELETED, ClusterView
 from drayman.quota.entries import Entry
-from drayman.quota.fitting.clearing import Clearing
+from drayman.quota.fitting.clearing import Clearing, Queued
 from drayman.quota.fitting.departing import Departing
 from drayman.quota.fitting.fitter import Moved, Unfit
 from drayman.quota.fitting.rearranging import rearranged
@@ -42,7 +42,7 @@ _log: Final = logging.getLogger(__name__)
 class _Used:
     """What there is once room was asked for: whose it is, what is about to come free, and who waits for that."""
 
-    def __init__(self, shared: Shared, view: ClusterView, waits: Callable[[str], bool]) -> None:
+    def __init__(self, shared: Shared, view: ClusterView, queued: Callable[[], Queued]) -> None:
         state = view.state
         self.rooms = Rooms(state)
         self.departing = Departing(state)
@@ -50,7 +50,7 @@ class _Used:
         for pod in pods:
             self.rooms.see(pod)
         self.departing.begin(pods)
-        self.clearing = Clearing(self.rooms, self.departing, shared.flavors, shared.clock, waits)
+        self.clearing = Clearing(self.rooms, self.departing, shared.flavors, shared.clock, queued)
 
 
 class RoomKeeping:
@@ -61,20 +61,20 @@ class RoomKeeping:
         shared: Shared,
         view: ClusterView,
         improved: Callable[[], None],
-        waits: Callable[[str], bool],
+        queued: Callable[[], Queued],
         runs_elsewhere: Callable[[Admission], bool],
     ) -> None:
-        """`improved` is called a moment after something may fit that did not; `waits` says whether a workload waits for quota,
-        `runs_elsewhere` whether pods with an admission run in another cluster, so that they need no room here.
+        """`improved` is called a moment after something may fit that did not; `queued` knows where workloads stand
+        in their queues, and `runs_elsewhere` says whether pods with an admission run in another cluster, so that they need no room here.
         """
         self._shared = shared
         self._view = view
         self._improved = improved
-        self._waits = waits
+        self._queued = queued
         self._runs_elsewhere = runs_elsewhere
         self._in_use: _Used | None = None
-        self._overwritten: dict[Key, str] = {}
-        """What is to be written once more, because somebody else has changed it."""
+        self._unwritten: dict[Key, str] = {}
+        """What is to be written down about room: pods have moved, or somebody else has changed it."""
         self._breaks = Breaks()
         self._timer: asyncio.TimerHandle | None = None
         self._lost = asyncio.Event()
@@ -117,6 +117,15 @@ class RoomKeeping:
         if self._is_needed(admission):
             self._used().clearing.awaits(entry, admission, victims)
 
+    def is_awaited(self, key: str) -> bool:
+        """Whether a workload waits for the room of others that it had driven out."""
+        return self._in_use is not None and self._in_use.clearing.is_awaited(key)
+
+    def gives_up(self, key: str) -> None:
+        """A workload does not wait for the room of others any more."""
+        if self._in_use is not None:
+            self._in_use.clearing.gives_up(key)
+
     def _is_needed(self, admission: Admission) -> bool:
         return bool(self._view.state.nodes) and not self._runs_elsewhere(admission)
 
@@ -130,7 +139,7 @@ class RoomKeeping:
         is_over = life.is_evicted(known.status) or life.is_finished(known.status)
         if own and own != text and life.holds_quota(known.status) and not is_over:
             # Somebody else has changed or removed what we wrote.
-            self._overwritten[known.key] = own
+            self._unwritten[known.key] = own
             self._lost.set()
             return
         rooms.follow(known.workload)
@@ -141,7 +150,7 @@ class RoomKeeping:
 
     def _used(self) -> _Used:
         if self._in_use is None:
-            self._in_use = _Used(self._shared, self._view, self._waits)
+            self._in_use = _Used(self._shared, self._view, self._queued)
             for known in self._shared.book.all():
                 self._in_use.rooms.follow(known.workload)
         return self._in_use
@@ -177,14 +186,15 @@ class RoomKeeping:
             await self._lost.wait()
             await asyncio.sleep(_GATHER_S)
             self._lost.clear()
-            await self._write_again()
+            await self._write_down()
             for first in self._first:
                 await first()
             await self._review()
+            await self._write_down()
 
-    async def _write_again(self) -> None:
-        overwritten, self._overwritten = self._overwritten, {}
-        for key, text in overwritten.items():
+    async def _write_down(self) -> None:
+        unwritten, self._unwritten = self._unwritten, {}
+        for key, text in unwritten.items():
             known = self._shared.book.find(key)
             if known is None or known.workload.metadata.annotations.get(ROOM) == text:
                 continue
@@ -192,7 +202,7 @@ class RoomKeeping:
                 await self._note(known, text)
             except ClusterError as error:
                 _log.warning("Workload %s/%s: %s; looking again", *key, error)
-                self._overwritten.setdefault(key, text)
+                self._unwritten.setdefault(key, text)
                 self._lost.set()
 
     async def _review(self) -> None:
@@ -206,11 +216,13 @@ class RoomKeeping:
             known = self._shared.book.find((namespace, name))
             if known is None:
                 continue
+            if isinstance(found, Moved):
+                self._unwritten[known.key] = rooms.replace(found.reservation)
+                continue
+            if not isinstance(found, Unfit):
+                continue
             try:
-                if isinstance(found, Moved):
-                    await self._note(known, rooms.replace(found.reservation))
-                elif isinstance(found, Unfit):
-                    await self.evict(known, found.message)
+                await self.evict(known, found.message)
             except ClusterError as error:
                 _log.warning("Workload %s: %s; looking again", reservation.key, error)
                 self._lost.set()

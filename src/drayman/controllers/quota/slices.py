@@ -16,6 +16,7 @@ from drayman.controllers.quota.loop import Key, Loop
 from drayman.controllers.quota.shared import Shared
 from drayman.controllers.quota.standing import may_run
 from drayman.quota.admissions import shrunk
+from drayman.quota.claims.records import uses_of
 from drayman.workloads.queued import life
 from drayman.workloads.queued.composing import pod_set_body, pod_sets_of, workload_for
 from drayman.workloads.queued.kinds import JOB
@@ -112,7 +113,9 @@ class JobSlices:
         status = workload.status
         assert status.admission is not None
         (pod_set,) = workload.spec.pod_sets
-        admission = shrunk(status.admission, pod_set.name, count)
+        metadata = workload.workload.metadata
+        claims = uses_of(metadata.namespace, metadata.annotations)
+        admission = shrunk(status.admission, pod_set.name, count, claims)
         status = life.with_admission(status, admission)
         workload = await self._shared.book.write_status(workload, status)
         if pod_set.count != count:

@@ -9,13 +9,9 @@ from functools import partial
 from types import NoneType
 from typing import TYPE_CHECKING, Final, Protocol
 
-from drayman.api.custom_groups import spec_of
-from drayman.api.errors import DecodeError
-from drayman.api.kueue import ClusterQueue, ClusterQueueSpec
 from drayman.api.kueue_workload import QUOTA_RESERVED, Admission, PodSetRequest, WorkloadStatus
 from drayman.api.times import seconds_of
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
-from drayman.cluster.resources import typed
 from drayman.cluster.together import Bundle, write_together
 from drayman.controllers.quota.book import Known
 from drayman.controllers.quota.gathering import Made
@@ -34,10 +30,14 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 
-_TOGETHER: Final = 50
-"""Statuses in one transaction."""
+_TOGETHER: Final = 10
+"""Statuses in one transaction: each takes a millisecond or two, and requests wait meanwhile."""
 _PASSING: Final = (ConflictError, NotFoundError, NoneType)
 """Somebody else was quicker: what they did is known soon."""
+
+
+Failed = tuple[Made, ClusterError | None]
+"""A decision that was not written, and what the server said; None if it was not asked, because the Workload is another one by now."""
 
 
 class Outcome(Enum):
@@ -66,15 +66,13 @@ class Verdicts:
     def __init__(self, shared: Shared, engine: Engine) -> None:
         self._shared = shared
         self._engine = engine
-        self._queues = shared.informers.informer(typed(ClusterQueue)).cache
 
     async def carry_out(self, made: Sequence[Made]) -> Outcome:
         """Write decisions, many in one transaction."""
-        failed: list[tuple[Key, ClusterError | None]] = []
+        failed: list[Failed] = []
         bundles = [bundle for each in made if (bundle := self._bundle(each, failed)) is not None]
         await write_together(self._shared.client, bundles, largest=_TOGETHER)
-        for key, _ in failed:
-            self._engine.forget(key)
+        self.give_up([each for each, _ in failed])
         if not failed:
             return Outcome.WRITTEN
         passing = all(isinstance(error, _PASSING) for _, error in failed)
@@ -90,15 +88,21 @@ class Verdicts:
     def give_up(self, made: Sequence[Made]) -> None:
         """Take back decisions that are not going to be written."""
         for each in made:
-            if not isinstance(each.decision, Refused):
-                self._engine.forget(_key_of(each.key))
+            match each.decision:
+                case Reserved():
+                    self._engine.forget(_key_of(each.key))
+                case Preempted(key, by):
+                    self._engine.state.not_driven_out(key, by)
+                case Refused(key):
+                    # Who is set aside is not tried again by itself, and would never say why it waits.
+                    self._engine.state.try_again(key)
 
-    def _bundle(self, made: Made, failed: list[tuple[Key, ClusterError | None]]) -> Bundle | None:
+    def _bundle(self, made: Made, failed: list[Failed]) -> Bundle | None:
         key = _key_of(made.key)
         known = self._shared.book.find(key)
-        if known is None or known.is_leaving or not _is_about(made, known):
+        if known is None or known.is_leaving or not self._is_about(made, known):
             if isinstance(made.decision, Reserved):
-                failed.append((key, None))
+                failed.append((made, None))
             return None
         status, report = self._outcome(made.decision, known)
         if status == known.status:
@@ -106,21 +110,27 @@ class Verdicts:
         return self._shared.book.bundle(
             known,
             status,
-            partial(self._refused, known, failed),
+            partial(self._refused, made, failed),
             partial(self._written, known.key, report),
             annotations=_notes(made, known),
         )
+
+    def _is_about(self, made: Made, known: Known) -> bool:
+        """Whether a decision still holds for a Workload. Quota is for what was asked for, in a queue that is there; a refusal cannot be
+        wrong."""
+        if not isinstance(made.decision, Reserved):
+            return True
+        version = known.workload.metadata.resource_version
+        return made.version == version and self.required_checks(made.decision.admission) is not None
 
     def _written(self, key: Key, report: Callable[[Known], None], written: Known) -> None:
         report(written)
         self._engine.tell(key)
 
-    def _refused(
-        self, known: Known, failed: list[tuple[Key, ClusterError | None]], error: ClusterError
-    ) -> None:
-        failed.append((known.key, error))
+    def _refused(self, made: Made, failed: list[Failed], error: ClusterError) -> None:
+        failed.append((made, error))
         level = logging.DEBUG if isinstance(error, _PASSING) else logging.WARNING
-        _log.log(level, "Workload %s/%s: %s; deciding again", *known.key, error)
+        _log.log(level, "Workload %s: %s; deciding again", made.key, error)
 
     def _outcome(
         self, decision: Decision, known: Known
@@ -149,26 +159,19 @@ class Verdicts:
         """The status of a Workload that gets quota: admitted at once if nothing else has to be checked."""
         now, generation = self._now, known.generation
         status = life.reserved(known.status, admission, now, generation)
-        status = life.with_checks(status, self.required_checks(admission), now)
+        status = life.with_checks(status, self.required_checks(admission) or (), now)
         if life.are_checks_ready(status):
             return life.admitted(status, now, generation)
         return life.not_yet_admitted(status, now, generation)
 
-    def required_checks(self, admission: Admission) -> list[str]:
-        """The checks that a queue has for the flavors that were assigned."""
-        queue = self._queues.get(admission.cluster_queue)
+    def required_checks(self, admission: Admission) -> list[str] | None:
+        """The checks that a queue has for the flavors that were assigned; None if the queue is not known."""
+        queue = self._engine.state.books.queues.get(admission.cluster_queue)
         if queue is None:
-            return []
-        try:
-            strategy = spec_of(ClusterQueueSpec, queue).admission_checks_strategy
-        except DecodeError:
-            return []
-        flavors = {f for each in admission.pod_set_assignments for f in each.flavors.values()}
-        return [
-            rule.name
-            for rule in (strategy.admission_checks if strategy is not None else ())
-            if not rule.on_flavors or flavors.intersection(rule.on_flavors)
-        ]
+            return None
+        return queue.checks_for(
+            {f for each in admission.pod_set_assignments for f in each.flavors.values()}
+        )
 
     def refusal(self, known: Known, decision: Refused) -> WorkloadStatus:
         """The status of a Workload that gets no quota now; the same if it says so already."""
@@ -228,12 +231,6 @@ class Verdicts:
 
     def _report_refused(self, decision: Refused, known: Known) -> None:
         self._shared.book.record(known, "Warning", "Pending", decision.message)
-
-
-def _is_about(made: Made, known: Known) -> bool:
-    """Whether a decision still holds for a Workload. Quota is for what was asked for; a refusal cannot be wrong."""
-    version = known.workload.metadata.resource_version
-    return not isinstance(made.decision, Reserved) or made.version == version
 
 
 def _key_of(name: str) -> Key:

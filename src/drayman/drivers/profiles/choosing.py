@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import count, islice
 from types import MappingProxyType
 from typing import Final
 
@@ -74,16 +75,26 @@ def parse_profiles(texts: str | Iterable[str]) -> tuple[Wanted, ...]:
     return wanted
 
 
-def simulate(wanted: Sequence[Wanted]) -> HardwareCluster:
-    """The nodes of all profiles, with each class and definition once."""
-    nodes = tuple(
-        node for one in wanted for number in range(one.count) for node in one.profile.unit(number)
-    )
+def simulate(wanted: Sequence[Wanted], known: Set[str] = frozenset()) -> HardwareCluster:
+    """The nodes of all profiles, with each class and definition once. Units are numbered from zero, without the nodes that are known."""
+    nodes = tuple(node for one in wanted for node in _units(one, known))
     classes = {item.metadata.name: item for node in nodes for item in node.classes}
     definitions = {
         str(item["metadata"]["name"]): item for node in nodes for item in node.definitions
     }
     return HardwareCluster(nodes, tuple(classes.values()), tuple(definitions.values()))
+
+
+def _units(wanted: Wanted, known: Set[str]) -> Iterator[HardwareNode]:
+    """As many units as are wanted, those with the lowest numbers of which no node is known."""
+    profile = wanted.profile
+    free = (
+        number
+        for number in count()
+        if known.isdisjoint(spot.name for spot in profile.spots(profile.name, number))
+    )
+    for number in islice(free, wanted.count):
+        yield from profile.unit(number)
 
 
 def _counted(item: str) -> tuple[str, int]:

@@ -16,6 +16,7 @@ from drayman.api.errors import ApiError
 from drayman.api.kueue import ClusterQueue
 from drayman.api.kueue_workload import Workload
 from drayman.api.limit_ranges import LimitRange
+from drayman.explain.queues.seats import Seats
 from drayman.explain.queues.told_prices import ToldPrices
 from drayman.placement.world import World
 from drayman.quota.charging.mapping_rules import MappingsError, read_mappings
@@ -23,6 +24,7 @@ from drayman.quota.charging.mappings import DeviceClassMappings
 from drayman.quota.charging.pricing import DevicePricing
 from drayman.quota.charging.rules import Gates
 from drayman.quota.demands import Pricing
+from drayman.quota.past_use import Remembered
 from drayman.quota.reading import key_of
 from drayman.quota.settings import QuotaSettings, settings_of
 from drayman.quota.state import QuotaState
@@ -51,13 +53,21 @@ class Queues(Struct, frozen=True, eq=False):
     state: QuotaState
     workloads: dict[str, Workload]
     """By key, those that the engine knows."""
+    seats: Seats
     problems: tuple[Problem, ...] = ()
     cluster_queues: dict[str, ClusterQueue] = {}
     """Their objects, by name."""
+    past: Remembered = {}
+    """What local queues have used, as it was read."""
 
     @property
     def now(self) -> float:
         return self.world.now
+
+    def forget_use(self) -> None:
+        """Have local queues have used as much as when they were read, whatever was played since."""
+        if self.state.past_use is not None:
+            self.state.past_use.restore(self.past)
 
     def add(self, workload: Workload) -> str:
         """Tell the engine of one more workload, or of another version of one. Its key. Raises ApiError."""
@@ -76,7 +86,10 @@ def queues_of(world: World) -> Queues:
     if world.queue_configuration is None:
         pricing = ToldPrices(pricing, world.objects.queued_workloads)
     state = QuotaState(settings, pricing)
-    found = Queues(world, state, {}, ())
+    seats = Seats(world)
+    if seats.has_topologies:
+        state.books.ledger.topologies.counter = seats.counter()
+    found = Queues(world, state, {}, seats)
     for tell, value in _objects(world, state):
         _told(problems, tell, value)
     for limit_range in _limit_ranges(world, problems):
@@ -84,7 +97,8 @@ def queues_of(world: World) -> Queues:
     for workload in world.objects.queued_workloads:
         _told(problems, found.add, workload)
     objects = {each.metadata.name: each for each in world.objects.cluster_queues}
-    return Queues(world, state, found.workloads, tuple(problems), objects)
+    past = {} if state.past_use is None else state.past_use.remembered()
+    return Queues(world, state, found.workloads, seats, tuple(problems), objects, past)
 
 
 def _objects(world: World, state: QuotaState) -> Iterator[tuple[Callable[[Any], object], Any]]:

@@ -29,6 +29,7 @@ from drayman.explain.queues.settling import settle
 from drayman.explain.queues.standing import Line
 from drayman.placement.runs.book import HORIZON_S
 from drayman.placement.runs.declaring import RUNTIME, Basis
+from drayman.placement.trial import Trial
 from drayman.reasons.reason import Outlook, Reason
 from drayman.reasons.reserved import span
 from drayman.reasons.wording import counted
@@ -62,7 +63,8 @@ class Forecast:
         """In the order of their ends, those that hold quota now or would until then."""
         self._roots: dict[str, str] = {}
         self._touched: set[str] = set()
-        self._play()
+        with line.queues.seats.trial() as trial:
+            self._play(trial)
         self._restore()
 
     def ending_of(self, key: str) -> Ending | None:
@@ -106,7 +108,7 @@ class Forecast:
 
     # Playing.
 
-    def _play(self) -> None:
+    def _play(self, trial: Trial | None) -> None:
         queues = self._queues
         ends: list[tuple[float, str, Ending]] = []
         for key, entry in queues.state.entries.items():
@@ -115,7 +117,7 @@ class Forecast:
                 if ending is not None:
                     ends.append((ending.at, key, ending))
         heapify(ends)
-        self._start(queues.now, ends)
+        self._start(queues.now, ends, trial)
         for _ in range(MOST_EVENTS):
             if not ends:
                 return
@@ -124,13 +126,14 @@ class Forecast:
                 continue  # it had to give up its quota before
             self._root(key)
             self._touched.add(key)
+            queues.seats.leave(trial, (key,))
             queues.state.remove_workload(key)
             self.ended.append((key, ending))
             if ends and ends[0][0] == at:
                 continue
-            self._start(at, ends)
+            self._start(at, ends, trial)
 
-    def _start(self, at: float, ends: list[tuple[float, str, Ending]]) -> None:
+    def _start(self, at: float, ends: list[tuple[float, str, Ending]], trial: Trial | None) -> None:
         """Have everything start that can, with those gone that have to give way."""
         queues = self._queues
         evicted: set[str] = set()
@@ -147,6 +150,7 @@ class Forecast:
             if not victims or len(evicted) > MOST_EVENTS:
                 return
             evicted |= victims
+            queues.seats.leave(trial, victims)
             for key in victims:
                 self._touched.add(key)
                 queues.state.remove_workload(key)
@@ -160,6 +164,7 @@ class Forecast:
             queues.state.set_workload(queues.workloads[key], queues.now)
         for queue in queues.state.books.queues.values():
             queues.state.books.wake(queue.name)
+        queues.forget_use()
 
     def _root(self, key: str) -> str:
         """The tree that a workload belongs to, by the name of its root: noted while it is known."""

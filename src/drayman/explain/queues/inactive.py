@@ -6,8 +6,8 @@ from drayman.api.errors import ApiError
 from drayman.api.kueue import ClusterQueue, ClusterQueueStatus, status_of
 from drayman.explain.queues.engine import Queues
 from drayman.quota.cluster_queues import ClusterQueueState
-from drayman.quota.reasons import FLAVOR_NOT_FOUND, STOPPED
-from drayman.reasons.wording import named
+from drayman.quota.reasons import FLAVOR_NOT_FOUND, STOPPED, TERMINATING
+from drayman.reasons.wording import counted, named
 
 _ACTIVE = "Active"
 
@@ -18,6 +18,9 @@ def why_inactive(queues: Queues, queue: ClusterQueueState) -> str:
         return f"its cohorts form a circle, beginning with {queue.spec.cohort_name}"
     if queue.inactive == STOPPED:
         return f"it is stopped (stopPolicy {queue.spec.stop_policy})"
+    if queue.inactive == TERMINATING:
+        number = len(queue.holders)
+        return f"it is being deleted, and stays until {counted(number, 'workload')} with quota of it ended"
     if queue.inactive == FLAVOR_NOT_FOUND:
         gone = [name for name in queue.flavors if name not in queues.state.books.flavors]
         are = "is" if len(gone) == 1 else "are"

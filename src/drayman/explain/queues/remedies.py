@@ -299,8 +299,7 @@ def _tree(place: Node) -> Iterator[str]:
 
 def _short(need: Need) -> int:
     resource = need.resource
-    wanted, free = amount_of(resource, need.wanted), amount_of(resource, need.free)
-    return max(0, wanted - free)
+    return amount_of(resource, need.lacking)
 
 
 def _with_more(

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from itertools import islice
 
 from msgspec import Struct
 
 from drayman.api.kueue import status_of
-from drayman.api.kueue_workload import ADMITTED, EVICTED, Workload, WorkloadStatus
+from drayman.api.kueue_workload import (
+    ADMITTED,
+    EVICTED,
+    QUOTA_RESERVED,
+    Workload,
+    WorkloadStatus,
+)
 from drayman.api.meta import controller_of
 from drayman.api.near_names import did_you_mean
 from drayman.api.times import timestamp_at
@@ -25,18 +30,15 @@ from drayman.explain.queues.engine import Queues, queues_of
 from drayman.explain.queues.inactive import why_inactive
 from drayman.explain.queues.settling import Settled, settle, take_back
 from drayman.placement.fit.requests import PODS
-from drayman.placement.world import World, state_of
+from drayman.placement.world import World
 from drayman.quota.amounts import FlavorResource, amount_of, quantity_of
 from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.decisions import Evicted, Refused
 from drayman.quota.demands import PodSetDemand, Unpriced
 from drayman.quota.entries import Entry, Holding
-from drayman.quota.fitting.clearing import Clearing
-from drayman.quota.fitting.departing import Departing
-from drayman.quota.fitting.fitter import Unfit
-from drayman.quota.fitting.rooms import Rooms
 from drayman.quota.flavors.matching import mismatch
-from drayman.quota.reasons import SUSPENDED
+from drayman.quota.reasons import NO_MATCHING_FLAVOR, SUSPENDED
+from drayman.quota.settings import IGNORE_UNDECLARED
 from drayman.quota.tree.nodes import FlavorAmounts
 from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.wording import and_list
@@ -44,8 +46,6 @@ from drayman.reasons.wording import and_list
 MOST_HOLDERS = 12
 MOST_CLEARED = 8
 """For how many of those without room it is said who would have to go."""
-MOST_SEATED = 100
-"""For how many that get quota room is looked for: those after them are not about to start."""
 
 
 class NoRoom(Struct, frozen=True):
@@ -64,8 +64,9 @@ class Line:
         self.queues: Queues = queues_of(world)
         for workload in extra:
             self.queues.add(workload)
-        self.settled: Settled = settle(self.queues)
+        self.settled: Settled = settle(self.queues, seated=True)
         self._left = self._available()
+        self._no_room = self._judged()
         take_back(self.queues, self.settled)
         self._ordered: dict[str, list[str]] = {}
         self._positions: dict[str, int] = {}
@@ -119,10 +120,7 @@ class Line:
         """The keys of all that wait in a cluster queue, in its order: who waits for its victims comes first."""
         found = self._ordered.get(queue.name)
         if found is None:
-            victims = self.settled.victims
-            found = [each.key for each in queue.waiting.in_order()]
-            if not queue.waiting.strict:
-                found.sort(key=lambda key: key not in victims)
+            found = [each.key for each in queue.waiting.in_order(self.settled.victims)]
             self._ordered[queue.name] = found
             self._positions.update((key, number) for number, key in enumerate(found, start=1))
         return found
@@ -131,34 +129,21 @@ class Line:
         """Whether a workload that waits gets quota, and there is room for its pods."""
         return key in self.settled.given and key not in self.without_room
 
-    @cached_property
+    @property
     def without_room(self) -> Mapping[str, NoRoom]:
         """Those that would get quota and find no room for all their pods. Without nodes, quota alone decides."""
-        world, given = self.queues.world, self.settled.given
-        if not world.objects.nodes or not given:
-            return {}
-        cluster = state_of(world.objects, world.features, world.prices)
-        rooms = Rooms(cluster)
-        for pod in world.objects.pods:
-            rooms.see(pod)
-        for workload in self.queues.workloads.values():
-            rooms.follow(workload)
+        return self._no_room
+
+    def _judged(self) -> dict[str, NoRoom]:
+        """Who would have to go for those without room, beside all that get quota and room."""
         found: dict[str, NoRoom] = {}
-        state, flavors = self.queues.state, self.queues.state.books.flavors
-        departing = Departing(cluster)
-        departing.begin(world.objects.pods)
-        state.ask_for_room(
-            Clearing(rooms, departing, lambda: flavors, lambda: self.queues.now, state.is_waiting)
-        )
-        for key, reserved in islice(given.items(), MOST_SEATED):
-            room = rooms.admit(
-                self.queues.workloads[key], reserved.admission, flavors, self.queues.now
-            )
-            if isinstance(room, Unfit):
-                # Only the first ones: they come first when others go, too.
-                go = state.in_the_way(key, reserved.admission) if len(found) < MOST_CLEARED else []
-                found[key] = NoRoom(room.message, tuple(go))
-        state.ask_for_room(None)
+        state, settled = self.queues.state, self.settled
+        with self.queues.seats.clearing(state):
+            for key, message in settled.unfit.items():
+                go: list[str] = []
+                if len(found) < MOST_CLEARED:  # They come first when others go, too.
+                    go = state.in_the_way(key, settled.given[key].admission)
+                found[key] = NoRoom(message, tuple(go))
         return found
 
     # Judging.
@@ -220,6 +205,10 @@ class Line:
             return wording.fits(queue.name)
         refusal = self.settled.refusal_of(entry)
         if refusal is not None:
+            has_flavors = refusal.reason != NO_MATCHING_FLAVOR
+            unknown = [] if has_flavors else self._uncovered(entry, queue)
+            if unknown:
+                return wording.uncovered(queue.name, unknown, sorted(queue.groups))
             victims = [each.key for each in self.settled.victims.get(entry.key, ())]
             needs = self.needs(entry, queue)
             return wording.refused(refusal.reason, refusal.message, queue.name, needs, victims)
@@ -238,7 +227,7 @@ class Line:
         refusal = self.settled.refusal_of(entry)
         standing = self.queues.state.standing(key)
         said = standing if standing is not None else refusal
-        if key in self.settled.given:
+        if key in self.settled.given or entry.holding is not None:
             said = None
         needs = () if queue is None or entry.holding is not None else self.needs(entry, queue)
         holders = self._holders_of(queue, needs)
@@ -251,14 +240,21 @@ class Line:
             position=position,
             waiting=waiting,
             ahead=ahead,
-            reason="" if said is None or entry.holding is not None else said.reason,
-            message="" if said is None or entry.holding is not None else said.message,
+            reason="" if said is None else said.reason,
+            message="" if said is None else said.message,
+            is_written=said is not None and self._is_written(key, said),
             needs=needs,
             victims=self._victims(key),
             charges=self.charges(key),
             holders=tuple(holders[:MOST_HOLDERS]),
             holders_left_out=max(0, len(holders) - MOST_HOLDERS),
         )
+
+    def _is_written(self, key: str, said: Evicted | Refused) -> bool:
+        """Whether the condition of a Workload says so."""
+        condition = status_of(WorkloadStatus, self.queues.workloads[key]).condition(QUOTA_RESERVED)
+        told = None if condition is None else (condition.reason, condition.message)
+        return told == (said.reason, said.message)
 
     def _victims(self, key: str) -> tuple[str, ...]:
         """Who has to go for a workload, for quota or for room."""
@@ -305,19 +301,27 @@ class Line:
             group = queue.groups.get(resource)
             for flavor in () if group is None else group.flavors:
                 what = FlavorResource(flavor.name, resource)
+                free = left.get(what, queue.place.available(what))
                 found.append(
                     Need(
                         flavor=flavor.name,
                         resource=resource,
                         wanted=quantity_of(resource, wanted[resource]),
-                        free=quantity_of(
-                            resource, max(0, left.get(what, queue.place.available(what)))
-                        ),
+                        free=quantity_of(resource, max(0, free)),
+                        overused=quantity_of(resource, max(0, -free)),
                         most=quantity_of(resource, queue.place.potential.get(what, 0)),
                         mismatch=self._mismatch(demands, flavor.name),
                     )
                 )
         return tuple(found)
+
+    def _uncovered(self, entry: Entry, queue: ClusterQueueState) -> list[str]:
+        """What a workload asks for that its queue has no quota of in any flavor, where that matters."""
+        demands = entry.facts.demands
+        strategy = self.queues.state.settings.resources.quota_check_strategy
+        if isinstance(demands, Unpriced) or strategy == IGNORE_UNDECLARED:
+            return []
+        return sorted(wanted_by(demands, counts_pods=False).keys() - queue.groups.keys())
 
     def _mismatch(self, demands: Iterable[PodSetDemand], flavor: str) -> str:
         spec = self.queues.state.books.flavors.get(flavor)

@@ -52,6 +52,13 @@ def refused(
     return Headline.of(found, sentence(message))
 
 
+def uncovered(queue: str, resources: Sequence[str], covered: Sequence[str]) -> Headline:
+    """For what asks for something that a queue knows nothing of."""
+    has = and_list(covered) if covered else "nothing"
+    text = f"ClusterQueue {queue} has no quota of {and_list(resources)}, only of {has}."
+    return Headline.of(Reason.FLAVOR_MISMATCH, text)
+
+
 def sentence(message: str) -> str:
     text = message.strip().rstrip(".")
     return f"{text[:1].upper()}{text[1:]}."

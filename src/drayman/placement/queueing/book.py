@@ -10,7 +10,7 @@ Devices of a claim that several pods share are counted once, for one of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, takewhile
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from drayman.api.core import Pod
 from drayman.api.custom_groups import KaiPodGroup, KaiQueue
+from drayman.api.near_names import did_you_mean
 from drayman.api.pods import entry_claims, is_done
 from drayman.api.resource import ResourceClaim, ResourceClaimTemplate
 from drayman.inventory.undo import UndoLog
@@ -112,12 +113,16 @@ class QueueBook:
         self._stakes: dict[str, Stake] = {}  # by uid of the pod
         self._units: dict[GangKey | str, dict[str, Stake]] = {}
         self._in_queue: dict[str, dict[GangKey | str, int]] = {}  # how many pods of each unit
+        self._running_in: dict[str, dict[GangKey | str, int]] = {}  # how many of them have nodes
         self._payers: dict[ClaimKey, str] = {}
         self._users: dict[ClaimKey, dict[str, None]] = {}
         self._by_leaf = Sums()
         self._kept_sums: Sums | None = None
         self.revision = 0
         """Grows whenever queues, or what their work wants, may have changed, in trials too. What is used does not matter."""
+        self.uses = 0
+        """Grows with each change of what a leaf uses, in trials too."""
+        self._used_at: dict[str, int] = {}  # the last such change of each leaf, the latest last
 
     # Queues.
 
@@ -144,6 +149,7 @@ class QueueBook:
         else:
             self._objects[name] = read
         self._kept_tree = self._kept_sums = None
+        self._used_at.clear()
         self.revision += 1
 
     @property
@@ -158,11 +164,15 @@ class QueueBook:
             self._kept_tree = QueueTree(valid)
         return self._kept_tree
 
+    def astray(self) -> list[str]:
+        """The queues that are not in the tree: what is wrong with them is their flaw."""
+        return [name for name in self._objects if name not in self.tree]
+
     def flaw(self, name: str) -> str | None:
         """Why no work can be in a queue of this name; None if it can."""
         known = self._objects.get(name)
         if known is None:
-            return f"there is no queue {name}"
+            return f"there is no queue {name}{did_you_mean(name, self._objects)}"
         if isinstance(known, str):
             return f"queue {name}, {known}"
         inactive = self.tree.inactive.get(name)
@@ -256,6 +266,14 @@ class QueueBook:
     def units_in(self, queue: str) -> Iterator[GangKey | str]:
         """The units of which pods are directly in a queue."""
         return iter(tuple(self._in_queue.get(queue, ())))
+
+    def running_in(self, queue: str) -> Iterator[GangKey | str]:
+        """Those of them of which pods have nodes, or the promise of one."""
+        return iter(tuple(self._running_in.get(queue, ())))
+
+    def used_since(self, number: int) -> Iterator[str]:
+        """The leaves of which something else is used than when `uses` was this number. Changed queues (`revision`) are not among them."""
+        return takewhile(lambda leaf: self._used_at[leaf] > number, reversed(self._used_at))
 
     @property
     def sums(self) -> Sums:
@@ -386,8 +404,7 @@ class QueueBook:
         uid = stake.uid
         self._stakes[uid] = stake
         self._units.setdefault(stake.unit, {})[uid] = stake
-        units = self._in_queue.setdefault(stake.queue, {})
-        units[stake.unit] = units.get(stake.unit, 0) + 1
+        _change(self._in_queue, stake.queue, stake.unit, 1)
         for key in stake.claims:
             self._users.setdefault(key, {})[uid] = None
         self._count(stake, 1)
@@ -396,10 +413,7 @@ class QueueBook:
         uid = stake.uid
         del self._stakes[uid]
         _discard(self._units, stake.unit, uid)
-        units = self._in_queue[stake.queue]
-        units[stake.unit] -= 1
-        if not units[stake.unit]:
-            _discard(self._in_queue, stake.queue, stake.unit)
+        _change(self._in_queue, stake.queue, stake.unit, -1)
         for key in stake.claims:
             _discard(self._users, key, uid)
         self._count(stake, -1)
@@ -432,8 +446,14 @@ class QueueBook:
     def _count_used(self, stake: Stake, sign: int) -> None:
         if not stake.is_placed:
             return
+        leaf = stake.queue
+        _change(self._running_in, leaf, stake.unit, sign)
+        if leaf in self.tree:
+            self.uses += 1
+            self._used_at.pop(leaf, None)
+            self._used_at[leaf] = self.uses
         amounts = stake.amounts if sign > 0 else NOTHING.minus(stake.amounts)
-        for sums, path in self._counting(stake.queue):
+        for sums, path in self._counting(leaf):
             _add(sums.used, path, amounts)
             if stake.is_firm:
                 _add(sums.firm, path, amounts)
@@ -467,6 +487,16 @@ def _add(sums: dict[str, Amounts], names: Iterable[str], amounts: Amounts) -> No
             sums.pop(name, None)
         else:
             sums[name] = total
+
+
+def _change(
+    counts: dict[str, dict[GangKey | str, int]], key: str, item: GangKey | str, by: int
+) -> None:
+    """Count an item. One of which none is left is not kept."""
+    inner = counts.setdefault(key, {})
+    inner[item] = inner.get(item, 0) + by
+    if not inner[item]:
+        _discard(counts, key, item)
 
 
 def _discard(mapping: dict[Any, dict[Any, Any]], key: Hashable, item: Hashable) -> None:

@@ -82,6 +82,16 @@ class QueueTree:
         """The queues directly below one, or those at the top."""
         return self._children.get(name, [])
 
+    def leaves(self, name: str) -> Iterator[str]:
+        """The leaves below a queue, or itself if it is one."""
+        upcoming = [name]
+        while upcoming:
+            at = upcoming.pop()
+            children = self.children(at)
+            upcoming += [each.name for each in children]
+            if not children:
+                yield at
+
     def is_leaf(self, name: str) -> bool:
         """Whether work may be in the queue: it exists and has no queues below it."""
         return name in self._queues and name not in self._children

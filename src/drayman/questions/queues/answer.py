@@ -6,6 +6,7 @@ from drayman.api.quantity import Quantity
 from drayman.api.struct import ApiStruct
 from drayman.explain.answer import Estimate
 from drayman.explain.queue_answer import HoldingWorkload, Need
+from drayman.questions.queues.shares import ShareRow
 from drayman.reasons.reason import Headline
 
 
@@ -71,6 +72,8 @@ class QueuesAnswer(ApiStruct, kw_only=True):
     order: tuple[str, ...] = ()
     """Cohorts (with a slash in front) and queues as they come in the trees."""
     fair_sharing: bool = False
+    shares: tuple[ShareRow, ...] = ()
+    """Queues in the sense of the KAI Scheduler, each below its parent."""
     problems: tuple[str, ...] = ()
     """Objects that could not be understood."""
     unseen: tuple[str, ...] = ()

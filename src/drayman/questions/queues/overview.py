@@ -9,6 +9,7 @@ from drayman.explain.queues.standing import Line
 from drayman.placement.world import World
 from drayman.questions.queues.answer import CohortRow, QueueRow, QueuesAnswer, QuotaRow
 from drayman.questions.queues.lending import key_of, lent_in
+from drayman.questions.queues.shares import share_rows
 from drayman.quota.amounts import FlavorResource, quantity_of
 from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.entries import Entry
@@ -59,6 +60,7 @@ class Overview:
             cohorts=tuple(cohorts),
             order=tuple(order),
             fair_sharing=self._fair,
+            shares=share_rows(self._line.queues.world),
             problems=tuple(map(str, self._line.queues.problems)),
             unseen=self._line.queues.world.unseen,
         )

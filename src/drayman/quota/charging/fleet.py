@@ -46,8 +46,9 @@ class Fleet:
     def by_node(self) -> Iterator[tuple[str, int]]:
         """The nodes that count, with the devices that can be used there. Without labels, nodes that only slices name count too."""
         placed = self.hardware.derived(_Placed)
+        wanted = dict(self._labels).items()
         for name, known in self._nodes.items():
-            if known.node.metadata.labels.items() >= dict(self._labels).items():
+            if known.node.metadata.labels.items() >= wanted:
                 yield name, placed.on(known.node)
         if self._labels:
             return

@@ -4,11 +4,14 @@ It is written together with the admission, whose usage includes what is paid for
 workload's own, and who pays for a claim follows from the turns. So whoever reads the Workloads, also after a restart, charges each of them
 the same. Without the annotation, or if it makes no sense, all usage is the workload's own: nobody is charged less for that.
 
-Whoever may change Workloads can change what they are charged. Kueue's roles give that right to those who administer queues.
+Who writes the annotation should be who admits: it decides what is charged. Our own server sees to that
+(`apiserver/security/admission_records.py`); elsewhere whoever may change Workloads can write it, and Kueue's roles give that right to those
+who administer queues. So the numbers in it are taken with care.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Final
@@ -24,6 +27,8 @@ from drayman.quota.claims.prices import ClaimPrice, Share
 from drayman.quota.claims.users import ClaimUse
 
 CLAIMS: Final = "drayman.dev/claims"
+_PART: Final = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
+"""As fractions are written here. `Fraction` also reads exponents, and takes gigabytes for a long one."""
 
 
 class UseRecord(ApiStruct):
@@ -69,6 +74,8 @@ def uses_of(namespace: str, annotations: Mapping[str, str]) -> tuple[ClaimUse, .
         return ()
     try:
         record = codec.decode(ClaimsRecord, text.encode())
+        if len({each.name for each in record.claims}) < len(record.claims):
+            return ()
         return tuple(
             ClaimUse(
                 ClaimPrice((namespace, each.name), _amounts(each.price), _share(each)),
@@ -85,7 +92,13 @@ def uses_of(namespace: str, annotations: Mapping[str, str]) -> tuple[ClaimUse, .
 def _share(record: UseRecord) -> Share | None:
     if not record.sharing:
         return None
-    return Share(record.sharing, Fraction(record.part) if record.part else None)
+    if not record.part:
+        return Share(record.sharing)
+    found = _PART.fullmatch(record.part)
+    part = Fraction(int(found[1]), int(found[2])) if found else Fraction(0)
+    if not 0 < part < 1:
+        raise ValueError(f"{record.part} is no part of a price")
+    return Share(record.sharing, part)
 
 
 def _quantities(amounts: Amounts) -> dict[str, Quantity]:

@@ -10,12 +10,12 @@ follows the cluster, and one `Rooms` on it (`rooms`):
 2. Every Workload that the server shows goes to `Rooms.follow` (`forget` when it is deleted), every pod to `Rooms.see` (`lose` when it is
    deleted): room that is kept follows from what is written down, also after a restart, and ends with the admission.
 3. When nodes, slices, classes or taints change: `Rooms.fitter.review` for each reservation of `Rooms.book`, or for those `on` the nodes
-   that changed. `Intact`: nothing to do. `Moved`: `book.replace`, and the new record (`record_of`) is written. `Unfit`: the workload is
+   that changed. `Intact`: nothing to do. `Moved`: `Rooms.replace`, and the new text is written. `Unfit`: the workload is
    evicted with that reason and requeued.
 
 Step 1 belongs between the decision of a cycle and its effect: a workload that has quota and no room is to be refused like one without quota
 (`Waiting.refuse(entry, Again.ALONE)`, so that others of its queue are tried), before its quota is counted, and woken when the state of the
-cluster calls its `wake`. Whom to drive out for room can be tried with `Rooms.fits_without`.
+cluster calls its `wake`. Whom to drive out for room is tried with `clearing`, by the rules of `quota/preemption/for_room.py`.
 
 The scheduler does step 2 on its own state (`scheduler/admitted_room.py`), so that nobody else gets the room. The other modules: `expecting`
 makes the pods that a workload will have, `fitter` finds places for them, `reservation` is the result as data, `book` counts it in a state.

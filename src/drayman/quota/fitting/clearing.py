@@ -2,7 +2,8 @@
 
 A workload that has driven others out waits until they are gone. Meanwhile their room is theirs, so it cannot be kept in the book; instead
 nobody else is admitted who would leave too little of it (`admit`), unless more important. The next one that has others driven out finds
-its room beside all that are waiting like that, so two never count on the same place.
+its room beside all that are waiting like that, so two never count on the same place. That ends when the workload has its room, when it is
+refused for anything else than that others have to leave first (`gives_up`), and when they have left and it is still not its turn.
 
 Which of many victims can stay after all is asked again and again. What was found last answers most of it: only the pods have to be placed
 again that are on nodes of those who stay. If that fails, the whole search is repeated, as long as that is not too much work altogether;
@@ -13,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from drayman.api.errors import DecodeError
 from drayman.api.kueue import ResourceFlavorSpec
@@ -34,12 +36,27 @@ MOST_PLACED_AGAIN: Final = 256
 """How many pods are placed again, all in all, to see whether a victim can stay."""
 
 
+class Queued(Protocol):
+    """Who knows where workloads stand in their queues, by key, as `QuotaState` does."""
+
+    def is_waiting(self, key: str) -> bool:
+        """Whether a workload may get quota in a cycle to come, or got it in one that is not over."""
+        ...
+
+    def is_held_back(self, key: str) -> bool:
+        """Whether a workload that waits is not tried again before something else changes than the room there is."""
+        ...
+
+    def holds_quota(self, key: str) -> bool: ...
+
+
 class Awaited(Struct, frozen=True):
     """A workload that has driven others out, and waits for their room."""
 
     wanted: WorkloadPods
     priority: int
     victims: frozenset[str]
+    """Those that have not gone yet."""
 
 
 class _Last:
@@ -64,28 +81,34 @@ class Clearing:
         departing: Departing,
         flavors: Callable[[], Mapping[str, ResourceFlavorSpec]],
         clock: Callable[[], float],
-        waits: Callable[[str], bool],
+        queued: Callable[[], Queued],
     ) -> None:
-        """`waits` says whether a workload, by key, still waits for quota."""
         self._rooms = rooms
         self._departing = departing
         self._flavors = flavors
         self._clock = clock
-        self._waits = waits
+        self._queued = queued
         self._awaited: dict[str, Awaited] = {}
         self._last: _Last | None = None
 
-    @property
-    def awaited(self) -> Mapping[str, Awaited]:
-        """The workloads that room is being made for, by key."""
-        for key in [each for each in self._awaited if not self._waits(each)]:
-            del self._awaited[key]
-        return self._awaited
+    def is_awaited(self, key: str) -> bool:
+        """Whether room is being made for a workload."""
+        return key in self._awaited
+
+    def _still_awaited(self) -> Mapping[str, Awaited]:
+        """The workloads that room is being made for, by key, after those have been left out that it is not made for any more."""
+        queued, found = self._queued(), dict[str, Awaited]()
+        for key, each in self._awaited.items():
+            victims = frozenset(filter(queued.holds_quota, each.victims))
+            if queued.is_waiting(key) and (victims or not queued.is_held_back(key)):
+                found[key] = each if victims == each.victims else replace(each, victims=victims)
+        self._awaited = found
+        return found
 
     def fits(self, entry: Entry, admission: Admission, without: frozenset[str]) -> bool:
         """Whether there would be room for a workload if others, by key, were gone, beside all that room is made for already."""
         wanted = self._wanted(entry.source, admission)
-        others = {key: each for key, each in self.awaited.items() if key != entry.key}
+        others = {key: each for key, each in self._still_awaited().items() if key != entry.key}
         if wanted is None or len(others) >= MOST_AWAITED:
             return False
         question = (entry.key, admission, frozenset(others), self._rooms.fitter.moment)
@@ -124,12 +147,16 @@ class Clearing:
         if wanted is not None:
             self._awaited[entry.key] = Awaited(wanted, entry.facts.priority, victims)
 
+    def gives_up(self, key: str) -> None:
+        """A workload does not wait for the room of others any more."""
+        self._awaited.pop(key, None)
+
     def admit(self, workload: Workload, priority: int, admission: Admission) -> str | Unfit:
         """As `Rooms.admit`, with room left for all that it is being made for, but for less important ones."""
         key = f"{workload.metadata.namespace}/{workload.metadata.name}"
         others = {
             other: each
-            for other, each in self.awaited.items()
+            for other, each in self._still_awaited().items()
             if other != key and each.priority >= priority
         }
         found = self._rooms.find(workload, admission, self._flavors(), self._clock())
@@ -141,7 +168,14 @@ class Clearing:
                 first = min(left_out)
                 return Unfit(f"room is being made for workload {first}, which comes first")
         self._awaited.pop(key, None)
+        self._has_gone(key)
         return self._rooms.keep(workload, found)
+
+    def _has_gone(self, key: str) -> None:
+        """A workload that gets quota anew is nobody's victim any more."""
+        for other, each in self._awaited.items():
+            if key in each.victims:
+                self._awaited[other] = replace(each, victims=each.victims - {key})
 
     def _fitting(
         self, awaited: Mapping[str, Awaited], taken: Iterable[ReservedPlace]

@@ -9,7 +9,7 @@ A pod is one of a workload if the workload is its owner's, or its own, or has th
 the pod set that its label names, or in the only one there is. Room is looked for in any case. It is kept only where pods will be known as
 the workload's: those that an owner has other objects make, as a JobSet does, could not get at what is kept for them.
 
-Who writes the annotation should be who admits. Our own server sees to that (`apiserver/security/room_records.py`); elsewhere anybody
+Who writes the annotation should be who admits. Our own server sees to that (`apiserver/security/admission_records.py`); elsewhere anybody
 might who may change Workloads. So it is believed only for workloads that hold quota, and only as far as their pods ask for it (`record`).
 """
 
@@ -157,13 +157,7 @@ class Rooms:
         So are all that have been told to go.
         """
         with self._state.trial() as trial:
-            for key in {**self._leaving, **dict.fromkeys(gone)}:
-                reservation = self.book.get(key)
-                if reservation is not None:
-                    self.book.set_aside(reservation)
-                for pod in self._pods_of(key):
-                    if trial.counts(pod.metadata.uid):
-                        trial.evict(pod.metadata.uid, self._state.claims_used_by(pod))
+            self.leave(trial, {**self._leaving, **dict.fromkeys(gone)})
             yield trial
 
     def nodes_of(self, key: str) -> frozenset[str]:
@@ -171,6 +165,16 @@ class Rooms:
         reservation = self.book.get(key)
         kept = frozenset() if reservation is None else reservation.nodes
         return kept.union(pod.spec.node_name for pod in self._pods_of(key) if pod.spec.node_name)
+
+    def leave(self, trial: Trial, keys: Iterable[str]) -> None:
+        """In a trial: workloads have given up their room, and their pods are gone."""
+        for key in keys:
+            reservation = self.book.get(key)
+            if reservation is not None:
+                self.book.set_aside(reservation)
+            for pod in self._pods_of(key):
+                if trial.counts(pod.metadata.uid):
+                    trial.evict(pod.metadata.uid, self._state.claims_used_by(pod))
 
     def follow(self, workload: Workload) -> tuple[tuple[Pod, ReservedPlace], ...]:
         """A Workload as the server shows it. Returns pods seen before that now have a place."""

@@ -17,7 +17,7 @@ from msgspec import Struct
 from drayman.api.errors import SelectorError
 from drayman.api.kueue import ResourceFlavorSpec, ResourceGroup
 from drayman.placement.fit.requests import PODS
-from drayman.quota.amounts import FlavorResource
+from drayman.quota.amounts import FlavorResource, quantity_of
 from drayman.quota.claims.users import ClaimUsers
 from drayman.quota.cluster_queues import NEVER, ClusterQueueState
 from drayman.quota.demands import PodSetDemand, Unpriced
@@ -262,10 +262,12 @@ class Assigner:
 
     def _excess(self, what: FlavorResource, amount: int) -> Refusal | None:
         """Why there could never be enough."""
-        if amount <= self._place.potential.get(what, 0):
+        most = self._place.potential.get(what, 0)
+        if amount <= most:
             return None
         where = f"{what.resource} in flavor {what.flavor}"
-        text = f"insufficient quota for {where}, request > maximum capacity"
+        wanted, capacity = (quantity_of(what.resource, each) for each in (amount, most))
+        text = f"insufficient quota for {where}, request ({wanted}) > maximum capacity ({capacity})"
         return Refusal(EXCEEDS_MAX_QUOTA, text)
 
     def _mismatch(self, unit: Unit, flavor: str) -> Refusal | None:
@@ -290,10 +292,12 @@ class Assigner:
         if excess is not None:
             return UNSERVED, excess
         borrowing, smaller = place.lowest_that_fits(what, amount)
-        available = max(0, place.available(what))
-        if amount <= available:
+        # Negative where quota was taken away: that has to be given back, too.
+        available = place.available(what)
+        if amount <= max(0, available):
             return Serving(Rank.FIT, borrowing), None
-        text = f"insufficient unused quota for {what.resource} in flavor {what.flavor}, {amount - available} more needed"
+        lacking = quantity_of(what.resource, amount - available)
+        text = f"insufficient unused quota for {what.resource} in flavor {what.flavor}, {lacking} more needed"
         refusal = Refusal(WAITING_FOR_QUOTA, text)
         may_preempt = amount <= place.quota(what).nominal or smaller or self._takes_by_force
         if not may_preempt:

@@ -18,11 +18,10 @@ from drayman.quota.amounts import FlavorResource
 from drayman.quota.cluster_queues import ANY, LOWER_PRIORITY, NEVER, NEWER_TOO, ClusterQueueState
 from drayman.quota.demands import Unpriced
 from drayman.quota.entries import Entry, Holding
+from drayman.quota.preemption.questions import HasRoom
 from drayman.quota.tree.ledger import Ledger, Usage
 from drayman.quota.tree.nodes import Node
 
-HasRoom = Callable[[frozenset[str]], bool]
-"""Whether there would be room for all pods of a workload if others, by key, were gone."""
 _MOST_QUESTIONS: Final = 256
 """How often it is asked for one workload. Who needs more than that drives nobody out."""
 

@@ -9,7 +9,8 @@ the two branches that meet in the lowest cohort that both queues are in.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import heappop, heappush
 
 from drayman.quota.cluster_queues import NEVER
 from drayman.quota.entries import Entry
@@ -88,6 +89,9 @@ class _Search:
         """Take the first workload of a queue that the strategy allows. Afterwards another queue may have the highest share."""
         mine, theirs = _branches(self.contest.place, place)
         mine_now, theirs_now = share_of(mine), share_of(theirs)
+        if mine_now.compare(theirs_now) > 0:
+            # Theirs is smaller still without one of theirs, so no strategy allows that.
+            self._passed_over += order.pop_all(place)
         while order.has(place):
             candidate = order.pop(place)
             if strategy == FINAL_SHARE:
@@ -127,13 +131,20 @@ class _Search:
         return fits
 
     def _share_without(self, branch: Node, entry: Entry) -> Share:
+        if branch.is_queue:
+            freed = held_by(entry).freed.quota
+            return share_of(branch, {what: -amount for what, amount in freed.items()})
         with self.contest.trial():
             self.contest.take(entry)
             return share_of(branch)
 
 
 class _Order:
-    """The queues to take from, one after the other, as shares change."""
+    """The queues to take from, one after the other, as shares change.
+
+    Between two of them only the queue that came up last may change, and the cohorts above it. So each cohort keeps the standing of its
+    children, and only those are judged again.
+    """
 
     def __init__(self, contest: Contest, candidates: Iterable[Entry]) -> None:
         self._contest = contest
@@ -143,7 +154,10 @@ class _Order:
         for each in candidates:
             place = contest.queue_of(held_by(each).cluster_queue).place
             self._left.setdefault(place, deque()).append(each)
-        self._pruned: set[Node] = set()
+        self._dropped: set[Node] = set()
+        self._standings: dict[Node, _Standing] = {}
+        for place in self._left:
+            self._enter(place)
 
     def __iter__(self) -> Iterator[Node]:
         root = self._own.root
@@ -151,10 +165,9 @@ class _Order:
             while self.has(root):
                 yield root
             return
-        while root not in self._pruned:
-            found = self._next(root)
-            if found is not None:
-                yield found
+        while (found := self._next(root)) is not None:
+            yield found
+            self._judge_again(found)
 
     def has(self, place: Node) -> bool:
         return bool(self._left.get(place))
@@ -162,49 +175,88 @@ class _Order:
     def pop(self, place: Node) -> Entry:
         return self._left[place].popleft()
 
+    def pop_all(self, place: Node) -> list[Entry]:
+        found = list(self._left[place])
+        self._left[place].clear()
+        return found
+
     def drop(self, place: Node) -> None:
-        self._pruned.add(place)
+        self._dropped.add(place)
 
     def _next(self, cohort: Node) -> Node | None:
-        """The queue below a cohort that is reached by following the highest share. None if a branch turned out to be a dead end."""
-        queue, queue_share = None, None
-        branch, branch_share = None, None
-        for child in cohort.children:
-            if child in self._pruned:
-                continue
-            share = share_of(child)
-            if self._is_dead(child, share):
-                self._pruned.add(child)
-            elif child.is_queue:
-                if (
-                    queue is None
-                    or queue_share is None
-                    or self._beats(child, share, queue, queue_share)
-                ):
-                    queue, queue_share = child, share
-            elif branch_share is None or share.compare(branch_share) >= 0:
-                branch, branch_share = child, share
-        leads = branch_share is not None and (
-            queue_share is None or branch_share.compare(queue_share) >= 0
-        )
-        if branch is not None and leads:
-            return self._next(branch)
-        if queue is None:
-            self._pruned.add(cohort)
-        return queue
+        """The queue below a cohort that is reached by following the highest share. Branches that are dead ends are passed over."""
+        standing = self._standings.get(cohort)
+        while standing is not None and (child := standing.first()) is not None:
+            found = child if child.is_queue else self._next(child)
+            if found is not None:
+                return found
+            standing.leave(child)
+        return None
+
+    def _enter(self, place: Node) -> None:
+        """Have a queue take part, with the cohorts above it."""
+        child = place
+        for cohort in place.ancestors():
+            standing = self._standings.get(cohort)
+            is_known = standing is not None
+            if standing is None:
+                positions = {each: number for number, each in enumerate(cohort.children)}
+                standing = self._standings[cohort] = _Standing(positions)
+            self._judge(child, standing)
+            if is_known:
+                return
+            child = cohort
+
+    def _judge_again(self, place: Node) -> None:
+        child = place
+        for cohort in place.ancestors():
+            self._judge(child, self._standings[cohort])
+            child = cohort
+
+    def _judge(self, child: Node, standing: _Standing) -> None:
+        share = share_of(child)
+        if child in self._dropped or self._is_dead(child, share):
+            standing.leave(child)
+        elif child.is_queue:
+            standing.put(child, share, self._contest.order(self._left[child][0]))
+        elif not standing.has_left(child):
+            standing.put(child, share)
 
     def _is_dead(self, child: Node, share: Share) -> bool:
         if child.is_queue:
             return (not share.borrows and child is not self._own) or not self.has(child)
         return not share.borrows and child not in self._path
 
-    def _beats(self, one: Node, share: Share, other: Node, other_share: Share) -> bool:
-        """Whether a queue is taken from before another: it has the larger share, or with equal ones the better first candidate."""
-        difference = share.compare(other_share)
-        if difference:
-            return difference > 0
-        mine, theirs = self._left[one][0], self._left[other][0]
-        return self._contest.order(mine) < self._contest.order(theirs)
+
+class _Standing:
+    """The children of a cohort that may be taken from: the highest share first. With equal ones, cohorts come before queues, of cohorts
+    the last one, and of queues the one with the better first candidate."""
+
+    def __init__(self, positions: Mapping[Node, int]) -> None:
+        self._positions = positions
+        self._heap: list[tuple[bool, float, bool, tuple[object, ...], int, Node]] = []
+        self._numbers: dict[Node, int] = {}
+        """The last one of each child; others are outdated. 0: it has left, and does not come back."""
+        self._count = 0
+
+    def put(self, child: Node, share: Share, order: tuple[object, ...] = ()) -> None:
+        self._count += 1
+        self._numbers[child] = self._count
+        tie = order if child.is_queue else (-self._positions[child],)
+        item = (not share.infinite, -share.value, child.is_queue, tie, self._count, child)
+        heappush(self._heap, item)
+
+    def leave(self, child: Node) -> None:
+        self._numbers[child] = 0
+
+    def has_left(self, child: Node) -> bool:
+        return self._numbers.get(child) == 0
+
+    def first(self) -> Node | None:
+        heap = self._heap
+        while heap and self._numbers[heap[0][-1]] != heap[0][-2]:
+            heappop(heap)
+        return heap[0][-1] if heap else None
 
 
 def _branches(one: Node, other: Node) -> tuple[Node, Node]:

@@ -39,19 +39,24 @@ class ForRoom:
         room = self._preemptor.room
         if room is None:
             return Again.ROOM, [Refused(entry.key, WAITING_FOR_ROOM, lacking)]
-        why = self._why_not(queue, entry)
+        why = self._why_not(queue, entry, is_awaited=room.is_awaited(entry.key))
         if not why and room.fits(entry, holding.admission, frozenset()):
-            why = "others are about to leave, and then there will be room"
+            text = _with(lacking, "others are about to leave, and then there will be room")
+            return Again.ROOM, [Refused(entry.key, WAITING_FOR_ROOM, text)]
         if why:
-            return Again.ROOM, [Refused(entry.key, WAITING_FOR_ROOM, f"{lacking}; {why}")]
-        self._tried[queue.name] += 1
+            room.gives_up(entry.key)
+            return Again.ROOM, [Refused(entry.key, WAITING_FOR_ROOM, _with(lacking, why))]
         found = self.victims(queue, entry, holding)
+        if found.is_unfinished:
+            return Again.AT_ONCE, [Refused(entry.key, WAITING_FOR_ROOM, lacking)]
+        self._tried[queue.name] += 1
         if any(each.entry.assumed for each in found.targets):
             # They were given quota just now, and nobody else knows yet.
             return Again.AT_ONCE, [Refused(entry.key, WAITING_FOR_ROOM, lacking)]
         if found.targets:
             return Again.ROOM, self._driven_out(room, queue, entry, holding, found.targets, lacking)
-        text = f"{lacking}; {_why_nobody(found)}"
+        room.gives_up(entry.key)
+        text = _with(lacking, _why_nobody(found))
         return Again.ROOM, [Refused(entry.key, WAITING_FOR_ROOM, text)]
 
     def victims(self, queue: ClusterQueueState, entry: Entry, holding: Holding) -> Found:
@@ -65,14 +70,14 @@ class ForRoom:
             is_for_room=True,
         )
 
-    def _why_not(self, queue: ClusterQueueState, entry: Entry) -> str:
-        """What keeps a workload from driving out anybody, whoever is there."""
+    def _why_not(self, queue: ClusterQueueState, entry: Entry, *, is_awaited: bool) -> str:
+        """What keeps a workload from driving out anybody, whoever is there. `is_awaited`: it has driven out some already."""
         policy = queue.spec.preemption
         if policy.within_cluster_queue == NEVER and policy.reclaim_within_cohort == NEVER:
             return f"ClusterQueue {queue.name} preempts nobody"
         if entry.facts.gates_closed:
             return "it preempts nobody before all its preemption gates are open"
-        if self._tried[queue.name] >= MOST_OF_A_QUEUE:
+        if self._tried[queue.name] >= MOST_OF_A_QUEUE and not is_awaited:
             return "others of its queue that wait for room come first"
         return ""
 
@@ -100,6 +105,11 @@ class ForRoom:
 def preempted_for(by: Entry, queue: str, reason: str) -> str:
     """What those are told that have to go."""
     return f"Preempted to accommodate a workload ({by.facts.uid}) of ClusterQueue {queue} due to {reason}"
+
+
+def _with(lacking: str, why: str) -> str:
+    """What is lacking may be a sentence of its own."""
+    return f"{lacking.rstrip('.')}; {why}"
 
 
 def _why_nobody(found: Found) -> str:

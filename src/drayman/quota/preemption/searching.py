@@ -17,6 +17,7 @@ from drayman.quota.preemption.classical import classical_targets
 from drayman.quota.preemption.contest import Contest, Target, held_by
 from drayman.quota.preemption.fair import fair_targets
 from drayman.quota.preemption.quarrels import Quarrels
+from drayman.quota.preemption.questions import HasRoom, Questions, Subject, UnfinishedError
 from drayman.quota.settings import FairSharingSettings
 from drayman.quota.tree.ledger import Ledger, Usage
 
@@ -37,6 +38,14 @@ class RoomMaker(Protocol):
         """A workload has others driven out, and waits for their room."""
         ...
 
+    def is_awaited(self, key: str) -> bool:
+        """Whether a workload waits for the room of others that it had driven out."""
+        ...
+
+    def gives_up(self, key: str) -> None:
+        """A workload does not wait for the room of others any more."""
+        ...
+
 
 class Found(Struct, frozen=True):
     """What came of a search for victims."""
@@ -47,6 +56,8 @@ class Found(Struct, frozen=True):
     """Whether quota could be had, and there would still be no room."""
     gave_up: bool = False
     """Whether there are too many candidates to find out."""
+    is_unfinished: bool = False
+    """Whether the search goes on in the next turn."""
 
 
 class Preemptor:
@@ -62,6 +73,7 @@ class Preemptor:
         self._ledger = ledger
         self._sharing = sharing
         self.quarrels = Quarrels()
+        self.questions = Questions()
         self.room: RoomMaker | None = None
         """Asked before anybody is driven out. None: quota alone decides."""
         self.past_use: Callable[[str], float] | None = None
@@ -80,10 +92,36 @@ class Preemptor:
         is_for_room: bool = False,
     ) -> Found:
         """Whom to drive out so that a workload gets what it wants, and room with this admission if one is given."""
-        has_room = None
-        if self.room is not None and admission is not None:
-            has_room = partial(self.room.fits, entry, admission)
-        contest = Contest(
+        if self.room is None or admission is None:
+            contest = self._contest(
+                queue, entry, contested, wanted, finds_places, None, is_for_room
+            )
+            return self._victims(contest)
+        subject = Subject(entry.key, admission, is_for_room)
+        fits = partial(self.room.fits, entry, admission)
+        has_room = partial(self.questions.ask, subject, fits)
+        contest = self._contest(
+            queue, entry, contested, wanted, finds_places, has_room, is_for_room
+        )
+        try:
+            found = self._victims(contest)
+        except UnfinishedError:
+            return Found([], is_unfinished=True)
+        if not self.questions.end(subject, fits, frozenset(e.entry.key for e in found.targets)):
+            return Found([], is_unfinished=True)
+        return found
+
+    def _contest(
+        self,
+        queue: ClusterQueueState,
+        entry: Entry,
+        contested: frozenset[FlavorResource],
+        wanted: Usage,
+        finds_places: Callable[[], bool] | None,
+        has_room: HasRoom | None,
+        is_for_room: bool,
+    ) -> Contest:
+        return Contest(
             entry,
             queue,
             contested,
@@ -96,13 +134,15 @@ class Preemptor:
             has_room,
             is_for_room=is_for_room,
         )
+
+    def _victims(self, contest: Contest) -> Found:
         if self._sharing is not None:
             found = fair_targets(contest, self._sharing.strategies)
         else:
             found = classical_targets(contest)
         if contest.gave_up:
             return Found([], gave_up=True)
-        if not self.quarrels.may_drive_out(entry.key, still_there(found)):
+        if not self.quarrels.may_drive_out(contest.entry.key, still_there(found)):
             return Found([])
         return Found(found, lacks_room=not found and contest.has_asked)
 

@@ -132,16 +132,18 @@ class _Cycle:
     def _allocate(self) -> None:
         """Start what fits. A group that cannot start does not hold back those behind it."""
         accounts = self.accounts
-        waiting = dict.fromkeys(accounts.waiting())
+        line = self.order.line(accounts.waiting(), accounts.request)
         tried: set[str] = set()
-        while waiting:
-            name = self.order.next(waiting.keys(), accounts.request)
-            owed = [n for n in self.memory.owed.get(name, ()) if n in waiting and n not in tried]
+        while line:
+            name = line.take()
+            owed = [n for n in self.memory.owed.get(name, ()) if n in line and n not in tried]
             if owed:
+                line.put_back(name)
                 name = min(owed, key=self.order.rank)
+                line.remove(name)
             tried.add(name)
-            if not self._start(name) or not accounts.starts(name):
-                del waiting[name]
+            if self._start(name) and accounts.starts(name):
+                line.put_back(name)
 
     def _start(self, group: str) -> bool:
         for workers in self.accounts.starts(group):
@@ -159,10 +161,9 @@ class _Cycle:
         self, action: Action, searching: Callable[[str, Collection[str]], Clearing | None]
     ) -> None:
         """Each group that waits tries once, in turn."""
-        waiting = dict.fromkeys(self.accounts.waiting())
-        while waiting:
-            name = self.order.next(waiting.keys(), self.accounts.request)
-            del waiting[name]
+        line = self.order.line(self.accounts.waiting(), self.accounts.request)
+        while line:
+            name = line.take()
             if self._may_evict(name):
                 found = searching(name, self._settled())
                 if found is not None:
@@ -179,6 +180,8 @@ class _Cycle:
         return [name for name in self.accounts.groups if name not in about_to_start]
 
     def _moving(self, group: str, settled: Collection[str]) -> Clearing | None:
+        if not self.accounts.groups[group].is_preemptible:
+            return None  # it would stay for good where others had been
         least = min(map(amount, self.accounts.starts(group)))
         if least > self.accounts.left():
             return None  # whoever is moved needs as much as before
@@ -191,8 +194,8 @@ class _Cycle:
             return None
         victims = self.entitlement.reclaimable(group, settled)
         before = dict(self.accounts.used)
-        judgement: Judgement = lambda workers, changed, _: self.entitlement.may_reclaim(  # noqa: E731
-            group, workers, changed, before
+        judgement: Judgement = lambda workers, changed, lost: self.entitlement.may_reclaim(  # noqa: E731
+            group, workers, changed, lost, before
         )
         maker = RoomMaker(self.accounts, self.order)
         return maker.clear(group, self._ahead(group), victims, judgement)

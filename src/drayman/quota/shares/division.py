@@ -63,16 +63,19 @@ def _by_weight(
         if not wanting:
             break
         weights, amount = sum(Fraction(each.weight) for each in wanting), rest
-        is_any_content = False
+        is_any_left = False  # by a queue that wants less than it could have
         for each in wanting:
             ideal = amount * Fraction(each.weight) / weights
             lacking = wanted[each.name] - shares[each.name]
-            given = min(floor(ideal), lacking)
+            given = lacking if lacking <= ideal else floor(ideal)
             shares[each.name] += given
             rest -= given
-            remainders[each.name] = ideal - given
-            is_any_content |= given == lacking
-        if not is_any_content:
+            is_any_left |= lacking < ideal
+            if lacking <= ideal:
+                remainders.pop(each.name, None)
+            elif given < ideal:
+                remainders[each.name] = ideal - given
+        if not is_any_left:
             break
     return rest
 

@@ -6,7 +6,7 @@ Reclaiming is a matter of shares between queues. They are compared where their p
 - With what it asks for, the queue of the group stays within its fair share.
 - The other is beyond its fair share, or it is beyond its quota while the one that takes stays within its own. That is asked before each
   party goes. So no queue is taken below its quota by parts, though a gang that reaches below it goes as a whole.
-- Above the queue of the group, a queue that is beyond its fair share afterwards is still less full than the one that gave.
+- If the one that takes is beyond its fair share afterwards, it is still less full than the one that gave, unless that has no share.
 
 Work that has not run for as long as its queue says is left alone, except for members that a group can do without.
 """
@@ -75,6 +75,18 @@ class Entitlement:
         more = amount(starts[0])
         return all(quota is None or accounts.firm[name] + more <= quota for name, quota in quotas)
 
+    def givers(self, group: str, workers: Workers) -> Iterator[str]:
+        """The leaves that may have to give something for pods of a group. None for work without GPUs: it has no share in them."""
+        used, more = self._accounts.used, amount(workers)
+        if not more or not self.can_reclaim(group):
+            return
+        for taking in self._accounts.path(group):
+            wanted = used[taking] + more
+            for sister in self._tree.children(self._tree[taking].parent):
+                giving = sister.name
+                if giving != taking and self._is_due(taking, giving, wanted, used[giving]):
+                    yield from self._tree.leaves(giving)
+
     def reclaimable(self, group: str, settled: Collection[str]) -> list[str]:
         """The groups of other queues that may have to give way, as far as that depends on them alone."""
         mine = self._accounts.groups[group].queue
@@ -83,29 +95,38 @@ class Entitlement:
             name
             for name in self._evictable(settled)
             if groups[name].queue != mine
+            and self._can_be_due(group, groups[name].queue)
             and self._may_give(name, self._reclaim_min_runtime(mine, groups[name].queue))
         ]
 
     def may_reclaim(
-        self, group: str, workers: Workers, changed: Sequence[Workers], before: Mapping[str, int]
+        self,
+        group: str,
+        workers: Workers,
+        changed: Sequence[Workers],
+        lost: Sequence[Workers],
+        before: Mapping[str, int],
     ) -> bool:
-        """Whether parties may go, or move, for pods of a group. `before` is what queues used; the accounts show what they would."""
-        mine = self._accounts.groups[group].queue
+        """Whether parties may go, or move, for pods of a group. `before` is what queues used; the accounts show what they would.
+
+        Of those that move nothing is taken, so only those that are lost have to be due.
+        """
+        mine, groups = self._accounts.groups[group].queue, self._accounts.groups
+        for name in {party[0].group for party in changed}:
+            if not self._keeps_enough(name, self._reclaim_min_runtime(mine, groups[name].queue)):
+                return False
         left, more = dict(before), amount(workers)
         partings: dict[tuple[str, str], None] = {}
-        for party in changed:
+        for party in lost:
             name = party[0].group
-            theirs = self._accounts.groups[name].queue
-            if not self._keeps_enough(name, self._reclaim_min_runtime(mine, theirs)):
-                return False
-            taking, giving = self._tree.parting(mine, theirs)
+            taking, giving = self._tree.parting(mine, groups[name].queue)
             if not self._is_due(taking, giving, before[taking] + more, left[giving]):
                 return False
             for queue in self._accounts.path(name):
                 left[queue] -= amount(party)
             partings[taking, giving] = None
         used = self._accounts.used
-        return all(self._is_balanced(mine, taking, giving, used) for taking, giving in partings)
+        return all(self._is_balanced(taking, giving, used) for taking, giving in partings)
 
     def due_in_turn(
         self, group: str, workers: Workers, parties: Iterable[Workers]
@@ -126,7 +147,7 @@ class Entitlement:
             for queue in self._accounts.path(name):
                 left[queue] -= size
             with_it = {queue: left[queue] + more for queue in self._tree.path(mine)}
-            if self._is_balanced(mine, taking, giving, {**left, **with_it}):
+            if self._is_balanced(taking, giving, {**left, **with_it}):
                 yield party
                 continue
             for queue in self._accounts.path(name):
@@ -163,22 +184,30 @@ class Entitlement:
                 continue
             yield party
 
+    def _can_be_due(self, group: str, theirs: str) -> bool:
+        """Whether a queue has anything to give to a group. One that uses just its quota gives nothing, but its pods may be moved."""
+        taking, giving = self._tree.parting(self._accounts.groups[group].queue, theirs)
+        used = self._accounts.used
+        wanted = used[taking] + amount(self._accounts.starts(group)[0])
+        if _is_beyond(wanted, self._tree[taking].quota):
+            return self._is_due(taking, giving, wanted, used[giving])
+        quota = self._tree[giving].quota
+        return quota is None or used[giving] >= quota
+
     def _is_due(self, taking: str, giving: str, wanted: int, left: int) -> bool:
-        """Whether a queue that has so much left has to give something to another."""
+        """Whether a queue that has so much left has to give something to another. To a quota without bound there is nothing beyond it."""
+        own, queue = self._tree[taking].quota, self._tree[giving]
+        if queue.quota is None:
+            return _is_beyond(left, queue.limit)
         if left > self._shares[giving]:
             return True
-        own, quota = self._tree[taking].quota, self._tree[giving].quota
-        return quota is not None and left > quota and (own is None or wanted <= own)
+        return left > queue.quota and not _is_beyond(wanted, own)
 
-    def _is_balanced(self, leaf: str, taking: str, giving: str, used: Mapping[str, int]) -> bool:
-        """Whether no queue between a leaf and the parting has become fuller than is fair, where queues use so much."""
-        for name in self._tree.path(leaf):
-            if used[name] > self._shares[name]:
-                fullness = self._fullness(taking, used), self._fullness(giving, used)
-                return name == taking and fullness[0] < fullness[1]
-            if name == taking:
-                break
-        return True
+    def _is_balanced(self, taking: str, giving: str, used: Mapping[str, int]) -> bool:
+        """Whether a queue that has taken something is not fuller than is fair, where queues use so much."""
+        if used[taking] <= self._shares[taking] or self._shares[giving] <= 0:
+            return True
+        return self._fullness(taking, used) < self._fullness(giving, used)
 
     def _fullness(self, queue: str, of_queues: Mapping[str, int]) -> tuple[bool, Amount]:
         """How much of its share a queue uses. One that uses something without a share is fuller than any other."""
@@ -212,3 +241,7 @@ class Entitlement:
         """As the accounts show it now: whether a group has run for long enough, or keeps its quorum."""
         is_enough = self._accounts.strength(group) is not Strength.BELOW
         return is_enough or not self._is_protected(group, seconds)
+
+
+def _is_beyond(used: int, bound: Amount | None) -> bool:
+    return bound is not None and used > bound

@@ -63,9 +63,19 @@ def strength_of(group: Group, running: Collection[Worker]) -> Strength:
     if gang is None:
         return Strength.ENOUGH
     if gang.subgroups:
-        return Strength.BELOW if _lacks(gang, running) else Strength.ENOUGH
+        return _strength_of_parts(gang, running)
     needed = max(1, gang.least)
     return Strength((len(running) >= needed) + (len(running) > needed))
+
+
+def _strength_of_parts(gang: Gang, running: Collection[Worker]) -> Strength:
+    """A group is beyond what it needs if one of its innermost subgroups is."""
+    if _lacks(gang, running):
+        return Strength.BELOW
+    counts = Counter(each.part for each in running)
+    innermost = (part for part in gang.subgroups if not gang.children(part.name))
+    is_beyond = any(counts[part.name] > (part.least or 0) for part in innermost)
+    return Strength.BEYOND if is_beyond else Strength.ENOUGH
 
 
 def can_exist(group: Group) -> bool:

@@ -69,11 +69,10 @@ class LiveAccounts:
         self._running[name] = tuple(workers[s.uid] for s in ordered if s.is_placed)
         return name
 
-    def look_at_all(self) -> None:
-        """Read everything that is in queues."""
-        for queue in self.tree:
-            for unit in self._book.units_in(queue.name):
-                self.look_at(unit)
+    def look_at_running(self, queue: str) -> None:
+        """Read the units of which pods run in a leaf."""
+        for unit in self._book.running_in(queue):
+            self.look_at(unit)
 
     def capacity(self) -> int:
         return self._state.gpus
@@ -120,8 +119,12 @@ class LiveShares:
         self._state = state
         self._known: tuple[tuple[int, int], dict[str, Amount]] | None = None
 
+    def source(self) -> tuple[int, int]:
+        """As long as this is the same, so are shares."""
+        return self._state.queues.revision, self._state.gpus
+
     def of_queues(self) -> Mapping[str, Amount]:
-        source = (self._state.queues.revision, self._state.gpus)
+        source = self.source()
         if self._known is None or self._known[0] != source:
             book = self._state.queues
             wanted = _Gpus(book.tree, book.sums.wanted)

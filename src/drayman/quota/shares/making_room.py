@@ -218,10 +218,9 @@ class _Search:
                 return amount(returning(name))
             return amount(workers) if self.ahead is None else accounts.request(self.ahead)
 
-        open_ = {*gone, self.group}
-        while open_:
-            name = self.maker.order.next(open_, request, is_supposed=True)
-            open_.discard(name)
+        line = self.maker.order.line(dict.fromkeys((*gone, self.group)), request)
+        while line:
+            name = line.take()
             if name == self.group:
                 if not accounts.seat(name, workers):
                     return False

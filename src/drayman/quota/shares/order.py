@@ -1,28 +1,34 @@
 """Whose turn it is, and who gives way first.
 
 At each level of the tree the queue comes first that stays within its quota with the group at hand; then the one of higher priority; then
-the one that uses less of its share with that group; then the smaller share, and the older queue. A queue stands in line with its first
-group, even where that group can never start. Victims are taken in the opposite order: from the queue that is still the fullest when its
-next victim is gone, and those before it.
+the one that uses less of its share with that group, or without it; then the smaller share, and the older queue. A queue stands in line
+with its first group, even where that group can never start. Victims are taken in the opposite order: from the queue that is still the
+fullest when its next victim is gone, and those before it. One that uses something without a share comes before the others.
 
 Within a queue, groups come by priority, then those that lack members before those that have enough, then by age.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
 from typing import Final, TypeAlias
 
-from drayman.placement.queueing.queues import Amount, Queue
+from drayman.placement.queueing.queues import Amount, Queue, QueueTree
 from drayman.quota.shares.accounts import Books, amount
 from drayman.quota.shares.groups import Strength, Worker, Workers, next_to_go, strength_of
 
 Request: TypeAlias = Callable[[str], int]
 """How much a group takes when its turn comes."""
-_QueueKey: TypeAlias = tuple[Amount, ...]
+Turn: TypeAlias = tuple[Amount, ...]
+"""What sister queues are ordered by, the first first."""
 
+Latest: TypeAlias = Mapping[str, str]
+"""The queue below each that had its turn last, where it has more."""
+
+_NONE: Final[Latest] = {}
 _BEYOND_ALL: Final = 10**12
 """How full a queue counts that uses something without a share."""
 
@@ -32,34 +38,37 @@ class Order:
 
     def __init__(self, accounts: Books, shares: Mapping[str, Amount]) -> None:
         self._accounts = accounts
-        self._tree = accounts.tree
+        self.tree = accounts.tree
         self._shares = shares
         self._known: dict[str, Amount] = {}
 
-    def next(self, groups: Collection[str], request: Request, *, is_supposed: bool = False) -> str:
-        """The group whose turn it is. `is_supposed`: groups were taken away and come back, and equals that have less come first."""
-        firsts = self._by_leaf(groups, self.rank)
-        return self.next_of(firsts, request, is_supposed=is_supposed)
+    def line(self, groups: Iterable[str], request: Request) -> Line:
+        """Groups that have their turns one after the other."""
+        return Line(self, groups, request)
 
-    def next_of(
-        self, firsts: Mapping[str, str], request: Request, *, is_supposed: bool = False
-    ) -> str:
-        """The same, of the groups that are the first in each leaf."""
+    def next_of(self, firsts: Mapping[str, str], request: Request, latest: Latest = _NONE) -> str:
+        """Whose turn it is of the groups that are the first in each leaf. `latest`: see `Line`."""
 
-        def key(queue: Queue, group: str) -> _QueueKey:
-            used, more = self._accounts.used[queue.name], request(group)
-            with_it = self._fullness(queue, used + more)
-            without = self._fullness(queue, used) if is_supposed else 0
-            return (
-                self._is_beyond(queue, used + more),
-                -queue.priority,
-                with_it,
-                without,
-                self._attainable(queue),
-                Fraction(queue.created),
-            )
+        def key(queue: Queue, group: str) -> Turn:
+            return self.turn(queue, request(group))
 
-        return self._descend(firsts, key)
+        return self._descend(firsts, key, latest)
+
+    def leaf_of(self, group: str) -> str:
+        """The queue that a group is in."""
+        return self._accounts.groups[group].queue
+
+    def turn(self, queue: Queue, more: int) -> Turn:
+        """The place of a queue among its sisters, if its next group takes so much."""
+        used = self._accounts.used[queue.name]
+        return (
+            self._is_beyond(queue, used + more),
+            -queue.priority,
+            self._fullness(queue, used + more),
+            self._fullness(queue, used),
+            self._attainable(queue),
+            Fraction(queue.created),
+        )
 
     def rank(self, group: str) -> tuple[int, Strength, float, str]:
         """The place of a group in its queue."""
@@ -71,14 +80,14 @@ class Order:
     ) -> Iterator[Workers]:
         """Who gives way, party by party, until nobody is left. `taken` are those that have given way already.
 
-        Where nobody loses anything, priority does not count.
+        Queues are compared by what they use now, less those of the leaf that have had their turn. A group counts with all that it has each
+        time that it gives up a part of it, so that queues with groups that can shrink give by turns. Where nobody loses anything, the
+        priority of groups does not count.
         """
         accounts = self._accounts
         gone = {each.name for each in taken}
-        left = {name: [w for w in accounts.running(name) if w.name not in gone] for name in groups}
-        used = dict(accounts.used)
-        for each in taken:
-            _subtract(used, accounts.path(each.group), each.amount)
+        left = {name: list(accounts.running(name)) for name in groups}
+        had_turn: Counter[str] = Counter()
 
         def rank(group: str) -> tuple[int, Strength, float, str]:
             stated = accounts.groups[group]
@@ -86,13 +95,15 @@ class Order:
             priority = stated.priority if by_priority else 0
             return (priority, Strength(2 - strength), -stated.created, group)
 
-        def key(queue: Queue, group: str) -> _QueueKey:
-            now = used[queue.name]
+        def key(queue: Queue, group: str) -> Turn:
+            used = accounts.used[queue.name]
+            less = had_turn[self.leaf_of(group)] + amount(left[group])
             return (
-                -self._is_beyond(queue, now),
+                -self._is_beyond(queue, used),
                 queue.priority,
-                -self._fullness(queue, now - amount(left[group])),
-                -self._fullness(queue, now),
+                -(self._attainable(queue) <= 0 < used),
+                -self._fullness(queue, used - less),
+                -self._fullness(queue, used),
                 -self._attainable(queue),
                 -Fraction(queue.created),
             )
@@ -100,36 +111,31 @@ class Order:
         lines: dict[str, list[tuple[int, Strength, float, str]]] = {}
         for name, members in left.items():
             if members:
-                lines.setdefault(accounts.groups[name].queue, []).append(rank(name))
+                lines.setdefault(self.leaf_of(name), []).append(rank(name))
         for line in lines.values():
             heapify(line)
+        latest: dict[str, str] = {}
         while lines:
-            group = self._descend({leaf: line[0][-1] for leaf, line in lines.items()}, key)
-            party = next_to_go(accounts.groups[group], left[group])
-            _remove(left[group], party)
-            _subtract(used, accounts.path(group), amount(party))
-            leaf = accounts.groups[group].queue
+            group = self._descend({leaf: line[0][-1] for leaf, line in lines.items()}, key, latest)
+            leaf, members = self.leaf_of(group), left[group]
+            had_turn[leaf] += amount(members)
+            party = next_to_go(accounts.groups[group], members)
+            is_new = gone.isdisjoint(each.name for each in party)
+            _remove(members, party if is_new else tuple(w for w in members if w.name in gone))
             heappop(lines[leaf])
-            if left[group]:
+            if members:
                 heappush(lines[leaf], rank(group))
             elif not lines[leaf]:
                 del lines[leaf]
-            yield party
+            _note_turn(latest, self.tree, leaf, lines)
+            if is_new:
+                yield party
 
-    def _by_leaf(
-        self, groups: Collection[str], rank: Callable[[str], tuple[int, Strength, float, str]]
-    ) -> dict[str, str]:
-        """The first group of each leaf."""
-        firsts: dict[str, str] = {}
-        for name in groups:
-            queue = self._accounts.groups[name].queue
-            if queue not in firsts or rank(name) < rank(firsts[queue]):
-                firsts[queue] = name
-        return firsts
-
-    def _descend(self, firsts: Mapping[str, str], key: Callable[[Queue, str], _QueueKey]) -> str:
-        """Whose turn it is among the first groups of leaves: at each level the first queue, with the first group below it."""
-        tree = self._tree
+    def _descend(
+        self, firsts: Mapping[str, str], key: Callable[[Queue, str], Turn], latest: Latest
+    ) -> str:
+        """Whose turn it is among the first groups of leaves: at each level the first queue, with the group that it stands in line with."""
+        tree = self.tree
         below: dict[str, dict[str, None]] = {}  # the queues below each that have groups
         for leaf in firsts:
             for name in tree.path(leaf):
@@ -137,22 +143,20 @@ class Order:
                 if name in siblings:
                     break
                 siblings[name] = None
-        return self._first_below("", firsts, below, key)
 
-    def _first_below(
-        self,
-        name: str,
-        firsts: Mapping[str, str],
-        below: Mapping[str, Mapping[str, None]],
-        key: Callable[[Queue, str], _QueueKey],
-    ) -> str:
-        if name in firsts:
-            return firsts[name]
-        found = []
-        for child in below[name]:
-            group = self._first_below(child, firsts, below, key)
-            found.append((key(self._tree[child], group), child, group))
-        return min(found)[2]
+        def standing(name: str) -> str:
+            if name in firsts:
+                return firsts[name]
+            child = latest.get(name)
+            return standing(child if child in below[name] else first(name))
+
+        def first(name: str) -> str:
+            return min(below[name], key=lambda child: (key(tree[child], standing(child)), child))
+
+        name = ""
+        while name not in firsts:
+            name = first(name)
+        return firsts[name]
 
     def _is_beyond(self, queue: Queue, used: int) -> bool:
         return queue.quota is not None and used > queue.quota
@@ -174,11 +178,6 @@ class Order:
         return found
 
 
-def _subtract(used: dict[str, int], queues: Collection[str], by: int) -> None:
-    for name in queues:
-        used[name] -= by
-
-
 def _remove(members: list[Worker], party: Workers) -> None:
     """Mostly it is the last one, or all of them."""
     if len(party) == len(members):
@@ -188,3 +187,55 @@ def _remove(members: list[Worker], party: Workers) -> None:
     else:
         for each in party:
             members.remove(each)
+
+
+class Line:
+    """Groups that have their turns one after the other.
+
+    A queue that has others below it stands in line with the one of them that had its turn last, as long as that has more groups. Which of
+    them is the next is only asked when its own turn has come.
+    """
+
+    def __init__(self, order: Order, groups: Iterable[str], request: Request) -> None:
+        self._order = order
+        self._request = request
+        self._leaves: dict[str, dict[str, None]] = {}
+        self._latest: dict[str, str] = {}
+        for each in groups:
+            self.put_back(each)
+
+    def __bool__(self) -> bool:
+        return bool(self._leaves)
+
+    def __contains__(self, group: str) -> bool:
+        return group in self._leaves.get(self._order.leaf_of(group), ())
+
+    def take(self) -> str:
+        """The group whose turn it is. It is no longer in line then."""
+        order = self._order
+        firsts = {leaf: min(groups, key=order.rank) for leaf, groups in self._leaves.items()}
+        group = order.next_of(firsts, self._request, self._latest)
+        self.remove(group)
+        _note_turn(self._latest, order.tree, order.leaf_of(group), self._leaves)
+        return group
+
+    def remove(self, group: str) -> None:
+        """A group is no longer in line."""
+        leaf = self._order.leaf_of(group)
+        del self._leaves[leaf][group]
+        if not self._leaves[leaf]:
+            del self._leaves[leaf]
+
+    def put_back(self, group: str) -> None:
+        """A group has another turn."""
+        self._leaves.setdefault(self._order.leaf_of(group), {})[group] = None
+
+
+def _note_turn(latest: dict[str, str], tree: QueueTree, leaf: str, leaves: Collection[str]) -> None:
+    """A leaf has had its turn, and these leaves have groups now."""
+    for name in tree.path(leaf):
+        above = tree[name].parent
+        if name in leaves or any(name in tree.path(each) for each in leaves):
+            latest[above] = name
+        else:
+            latest.pop(above, None)

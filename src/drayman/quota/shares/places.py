@@ -1,7 +1,8 @@
 """The floor of a real cluster: pods are placed by the search that the scheduler uses, on a state that counts everything.
 
 Of a group that has no wish for a level, pods go where the least is left of the resource that queues share, one after the other, so that
-large gaps stay. If that finds nothing for one of them, or where there is a wish, all are placed by the joint search (`placement.joint`).
+large gaps stay; of equal nodes, to the one where they were. If that finds nothing for one of them, or where there is a wish, all are
+placed by the joint search (`placement.joint`).
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class ClusterFloor:
         self._seating = self._ground.seating
         self._pods = pods
         self._demands: dict[str, Demand] = {}
+        self._homes: dict[str, str] = {}
 
     def capacity(self) -> int:
         return sum(
@@ -60,6 +62,9 @@ class ClusterFloor:
         self._seating.take(seats[0])
 
     def lift(self, worker: str) -> None:
+        node = self.node_of(worker)
+        if node is not None:
+            self._homes[worker] = node
         self._state.trial().evict(self._pods[worker].metadata.uid)
 
     @contextmanager
@@ -92,8 +97,12 @@ class ClusterFloor:
         return tuple(seats)
 
     def _tightest(self, worker: Worker) -> Iterator[Seat]:
-        demand = self._demand(worker.name)
-        nodes = sorted(self._state.nodes.values(), key=lambda node: (self._left(node), node.index))
+        demand, home = self._demand(worker.name), self._homes.get(worker.name)
+
+        def rank(node: NodeState) -> tuple[int, bool, int]:
+            return self._left(node), node.facts.name != home, node.index
+
+        nodes = sorted(self._state.nodes.values(), key=rank)
         for node in nodes:
             if self._left(node) >= worker.amount:
                 yield from self._seating.in_turn(node, [demand])

@@ -100,12 +100,15 @@ class Reaching:
         if stake is None or not book.tree.is_leaf(stake.queue):
             return [], None
         accounts = LiveAccounts(self._state)
-        accounts.look_at_all()
         group = accounts.look_at(unit)
         starts = accounts.starts(group)
         if not starts:
             return [], None
         shares = self._shares.of_queues()
+        # Mostly few queues have anything to give, and the others need no look.
+        givers = Entitlement(accounts, shares, {}, now).givers(group, starts[0])
+        for leaf in (*givers, stake.queue):
+            accounts.look_at_running(leaf)
         asking = _Asking(accounts, self._shares.order(accounts), group, starts[0], now)
         entitlement = Entitlement(accounts, shares, asking.started(book), now)
         found = list(asking.reaches(entitlement, stake.queue))
@@ -136,13 +139,11 @@ class _Asking:
         return found
 
     def reaches(self, entitlement: Entitlement, queue: str) -> Iterator[Reach]:
-        # Work without GPUs has no share in them, so it takes them from nobody.
-        if amount(self._workers) and entitlement.can_reclaim(self._group):
-            names = entitlement.reclaimable(self._group, self._others)
-            turns = self._order.victims(names, ())
-            due = list(entitlement.due_in_turn(self._group, self._workers, turns))
-            if due:
-                yield Reach(Means.RECLAIM, queue, self._given(due))
+        names = entitlement.reclaimable(self._group, self._others)
+        turns = self._order.victims(names, ())
+        due = list(entitlement.due_in_turn(self._group, self._workers, turns))
+        if due:
+            yield Reach(Means.RECLAIM, queue, self._given(due))
         names = entitlement.preemptable(self._group, self._others)
         turns = self._order.victims(names, ())
         due = list(entitlement.preempted_in_turn(self._group, turns))

@@ -198,8 +198,8 @@ def queue_change_problem(
 ) -> str | None:
     """Why the labels of an object that waits or runs may not be changed like this; None if they may."""
     if not held and queue_of(old) and queue_of(new) != queue_of(old):
-        return f"the queue cannot change while the object runs: it is in {queue_of(old)}"
+        return f"metadata.labels[{QUEUE}]: the queue cannot change while the object runs: it is in {queue_of(old)}"
     before, after = labels_of(old).get(PREBUILT), labels_of(new).get(PREBUILT)
     if not held and before != after:
-        return "the Workload that was made for it cannot be exchanged while the object runs"
+        return f"metadata.labels[{PREBUILT}]: the Workload that was made for it cannot be exchanged while the object runs"
     return None

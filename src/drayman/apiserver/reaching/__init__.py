@@ -1,0 +1,1 @@
+"""The way from the API server to the nodes."""

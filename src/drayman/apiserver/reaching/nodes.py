@@ -1,0 +1,49 @@
+"""Who answers for a node: the simulation in this process, or the kubelet at the node's address."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from drayman.apiserver.protocol.errors import StatusError, Subject
+from drayman.apiserver.served.strategy import Object
+from drayman.node.kubernetes import SIMULATED
+from drayman.node.streams.kubelet import PORT, Kubelets
+from drayman.node.streams.model import NodeApi
+
+_PREFERRED: Final = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
+"""Sorts of addresses, in the order in which Kubernetes tries them by default."""
+
+
+@dataclass(slots=True)
+class NodeApis:
+    """What is set by whoever runs the nodes, and by whoever has certificates for kubelets."""
+
+    simulated: NodeApi | None = None
+    kubelets: Kubelets | None = None
+
+    def of(self, node: Object) -> NodeApi:
+        """Raises StatusError 503."""
+        name = node["metadata"]["name"]
+        if (node["metadata"].get("labels") or {}).get(SIMULATED) == "true":
+            if self.simulated is None:
+                raise _unavailable(f"node {name} is simulated, but not by this process")
+            return self.simulated
+        status = node.get("status") or {}
+        host = _address(status.get("addresses") or ())
+        if not host or self.kubelets is None:
+            raise _unavailable(f"no agent runs on node {name}: it has no address")
+        endpoint = (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}
+        return self.kubelets.at(host, endpoint.get("Port") or PORT)
+
+
+def _address(addresses: list[Object] | tuple[Object, ...]) -> str:
+    for sort in _PREFERRED:
+        for each in addresses:
+            if each.get("type") == sort and each.get("address"):
+                return str(each["address"])
+    return ""
+
+
+def _unavailable(message: str) -> StatusError:
+    return StatusError(503, "ServiceUnavailable", message, Subject())

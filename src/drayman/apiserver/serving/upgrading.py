@@ -1,0 +1,68 @@
+"""Connections that become WebSockets."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from aiohttp import WSMsgType, web
+from multidict import CIMultiDict
+
+from drayman.apiserver.protocol.exchange import UpgradedResponse
+from drayman.apiserver.serving.connections import Connections, Sending
+from drayman.node.streams import channels
+
+_log: Final = logging.getLogger(__name__)
+CLOSE_S: Final = 2.0
+"""How long a client may take to agree to the end."""
+
+
+class ServedSocket:
+    """The near end of a WebSocket that a client has opened."""
+
+    def __init__(self, response: web.WebSocketResponse, sending: Sending) -> None:
+        self._response = response
+        self._sending = sending
+
+    async def receive(self) -> bytes | None:
+        received = await self._response.receive()
+        if received.type is WSMsgType.BINARY:
+            return bytes(received.data)
+        if received.type is WSMsgType.TEXT:
+            return str(received.data).encode()
+        return None
+
+    async def send(self, message: bytes) -> None:
+        with self._sending.waiting():
+            await self._response.send_bytes(message)
+
+    async def close(self, code: int) -> None:
+        await self._response.close(code=code)
+
+
+async def upgrade(
+    incoming: web.BaseRequest,
+    answer: UpgradedResponse,
+    headers: CIMultiDict[str],
+    connections: Connections,
+) -> web.StreamResponse:
+    """Make the connection a WebSocket and let the answer have it."""
+    response = web.WebSocketResponse(
+        protocols=(answer.protocol,),
+        max_msg_size=channels.MOST_BYTES,
+        timeout=CLOSE_S,
+        compress=False,
+    )
+    response.headers.update(_without_length(headers))
+    try:
+        with connections.sending(incoming) as sending:
+            await response.prepare(incoming)
+            await answer.converse(ServedSocket(response, sending))
+    except ConnectionError:
+        _log.debug("the client of %s went away", incoming.path)
+    return response
+
+
+def _without_length(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name != "Content-Length"}

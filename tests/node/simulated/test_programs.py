@@ -1,0 +1,177 @@
+"""What programs print in a container of a simulated node, as functions of what the container sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from drayman.api.quantity import Quantity
+from drayman.api.resource import Device, DeviceRequestAllocationResult
+from drayman.drivers.profiles import parse_profiles, simulate
+from drayman.node.simulated.answering.programs import run
+from drayman.node.simulated.answering.prompt import LineEditor
+from drayman.node.simulated.answering.sight import SeenDevice, Sight
+
+HARDWARE = simulate(parse_profiles("dgx-h100=1,dgx-h100-mig=1,mi300x=1,gaudi3=1,tpu-v5e-8=1"))
+PUBLISHED = {
+    (item.spec.driver, item.spec.pool.name, device.name): device
+    for node in HARDWARE.nodes
+    for item in node.slices
+    for device in item.spec.devices or ()
+}
+
+
+def seen(driver: str, pool: str, name: str, **more: object) -> SeenDevice:
+    result = DeviceRequestAllocationResult(
+        request="r",
+        driver=driver,
+        pool=pool,
+        device=name,
+        **more,  # type: ignore[arg-type]
+    )
+    return SeenDevice("claim", result, PUBLISHED[driver, pool, name])
+
+
+def sight(*devices: SeenDevice) -> Sight:
+    return Sight("default", "training-job", "n", "trainer", devices, {"A": "1"}, ("SECRET",))
+
+
+GPUS = sight(*(seen("gpu.nvidia.com", "dgx-h100-0", f"gpu-{i}") for i in (3, 1)))
+PARTS = sight(
+    *(seen("gpu.nvidia.com", "dgx-h100-mig-0", f"gpu-2-mig-1g10gb-19-{i}") for i in (0, 1))
+)
+AMD = sight(seen("gpu.amd.com", "mi300x-0", "gpu-1-128"))
+GAUDI = sight(next(seen(*key) for key in PUBLISHED if key[0] == "gaudi.intel.com"))
+TPU = sight(seen("tpu.google.com", "tpu-v5e-8-0", "0"))
+NOTHING = sight()
+
+
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+def lines(text: str) -> list[str]:
+    return text.splitlines()
+
+
+def test_gpus_are_counted_from_zero_in_the_order_of_their_bus() -> None:
+    """By the names and UUIDs that are published, whatever the order of the claim."""
+    first, second = lines(run(GPUS, ["nvidia-smi", "-L"]).text)
+    uuids = [
+        PUBLISHED["gpu.nvidia.com", "dgx-h100-0", f"gpu-{i}"].attributes["uuid"].string
+        for i in (1, 3)
+    ]
+    assert first == f"GPU 0: NVIDIA H100 80GB HBM3 (UUID: {uuids[0]})"
+    assert second == f"GPU 1: NVIDIA H100 80GB HBM3 (UUID: {uuids[1]})"
+
+
+def test_partitions_are_listed_below_their_gpu() -> None:
+    """Each with a UUID of its own, which does not change."""
+    gpu, one, other = lines(run(PARTS, ["nvidia-smi", "-L"]).text)
+    assert gpu.startswith("GPU 0: NVIDIA H100")
+    assert one.startswith("  MIG 1g.10gb         Device  0: (UUID: MIG-")
+    assert one.partition("UUID")[2] != other.partition("UUID")[2]
+    assert run(PARTS, ["nvidia-smi", "-L"]) == run(PARTS, ["nvidia-smi", "-L"])
+
+
+@pytest.mark.parametrize("view", [GPUS, PARTS], ids=["whole", "divided"])
+def test_the_table_is_straight_and_marked(view: Sight) -> None:
+    """All lines are as long as the real program's."""
+    table = lines(run(view, ["nvidia-smi"]).text)
+    assert {len(line) for line in table if line} == {91}
+    assert "(simulated)" in table[1]
+
+
+def test_a_share_of_a_gpu_has_its_share_of_the_memory() -> None:
+    """As far as the claim says how much that is."""
+    shared = sight(
+        seen(
+            "gpu.nvidia.com",
+            "dgx-h100-0",
+            "gpu-0",
+            share_id="s",
+            consumed_capacity={"memory": Quantity.parse("10Gi")},
+        )
+    )
+    query = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
+    assert run(shared, query).text == "10240\n"
+
+
+PRINTED = [
+    ("query", GPUS, ["nvidia-smi", "--query-gpu=index,memory.total", "--format=csv,noheader"], "0, 81559 MiB"),
+    ("path", GPUS, ["/usr/bin/nvidia-smi", "-L"], "GPU 0: NVIDIA H100"),
+    ("shell", GPUS, ["sh", "-c", "nvidia-smi -L"], "GPU 0: NVIDIA H100"),
+    ("rocm", AMD, ["rocm-smi"], "AMD_Instinct_MI300X_OAM"),
+    ("habana", GAUDI, ["hl-smi"], "Gaudi3"),
+    ("env", GPUS, ["env"], "NVIDIA_VISIBLE_DEVICES=void"),
+    ("env of the pod", GPUS, ["printenv", "A"], "1"),
+    ("tpu", TPU, ["env"], "TPU_TOPOLOGY="),
+    ("host", GPUS, ["hostname"], "training-job"),
+    ("nodes", GPUS, ["ls", "/dev"], "nvidia3"),
+    ("nodes below", AMD, ["ls", "/dev/dri/"], "renderD128"),
+    ("nodes of groups", TPU, ["ls", "/dev/vfio"], "0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("view", "command", "expected"), [row[1:] for row in PRINTED], ids=[row[0] for row in PRINTED])  # fmt: skip
+def test_programs_print_what_the_container_has(
+    view: Sight, command: list[str], expected: str
+) -> None:
+    """And succeed."""
+    output = run(view, command)
+    assert expected in output.text
+    assert output.code == 0
+
+
+REFUSED = [
+    ("no devices", NOTHING, ["nvidia-smi"], 127, "no device of gpu.nvidia.com"),
+    ("another vendor", AMD, ["hl-smi"], 127, "no device of gaudi.intel.com"),
+    ("unknown", GPUS, ["python", "train.py"], 127, "node n is simulated"),
+    ("unknown in a shell", GPUS, ["bash", "-c", "ls /dev | wc"], 2, "simulated for /dev"),
+    ("option", GPUS, ["nvidia-smi", "topo", "-m"], 1, "topo is not simulated"),
+    ("field", GPUS, ["nvidia-smi", "--query-gpu=fan", "--format=csv"], 2, '"fan" is not a valid'),
+    ("variable", GPUS, ["printenv", "NOPE"], 1, ""),
+    ("secret", GPUS, ["printenv", "SECRET"], 1, "come from other objects: SECRET"),
+    ("node of another", GPUS, ["ls", "/dev/kfd"], 2, "No such file"),
+    ("quotes", GPUS, ["sh", "-c", "ls '"], 2, "No closing quotation"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("view", "command", "code", "why"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])  # fmt: skip
+def test_what_is_not_simulated_is_refused(
+    view: Sight, command: list[str], code: int, why: str
+) -> None:
+    """On standard error, with the exit status of a shell."""
+    output = run(view, command)
+    assert (output.text, output.code) == ("", code)
+    assert why in output.error
+
+
+KEYS: Iterable[tuple[str, list[str], tuple[str, list[str], bool]]] = [
+    ("a line", ["ls\r"], ("ls\r\n", ["ls"], False)),
+    ("in pieces", ["l", "s", "\r"], ("ls\r\n", ["ls"], False)),
+    ("corrected", ["lx\x7fs\r"], ("lx\b \bs\r\n", ["ls"], False)),
+    ("given up", ["ls\x03"], ("ls^C\r\n", [""], False)),
+    ("ended", ["\x04"], ("", [], True)),
+    ("not ended within a line", ["l\x04s\r"], ("ls\r\n", ["ls"], False)),
+    ("arrows", ["\x1b[Als\x1b[D\r"], ("ls\r\n", ["ls"], False)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("keys", "expected"), [row[1:] for row in KEYS], ids=[row[0] for row in KEYS])  # fmt: skip
+def test_keys_become_lines(keys: list[str], expected: tuple[str, list[str], bool]) -> None:
+    """And the terminal shows them, because it does not by itself."""
+    editor = LineEditor(echoes=True)
+    shown, found, is_over = "", [], False
+    for each in keys:
+        part, complete, is_over = editor.keys(each)
+        shown += part
+        found += complete
+    assert (shown, found, is_over) == expected
+
+
+def test_a_device_that_is_gone_is_named() -> None:
+    """Its driver may have taken it away since."""
+    result = DeviceRequestAllocationResult(driver="d", pool="p", device="x-1")
+    assert str(SeenDevice("claim", result, Device(name="x-1"))) == "x-1 of d"

@@ -1,0 +1,145 @@
+"""The streams of a command in the messages of a WebSocket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from drayman.node.streams.channels import ended, exit_code, refused
+from drayman.node.streams.model import NodeApiError, StreamOptions, Streams, WindowSize
+from drayman.node.streams.serving import serve
+from node.streams.talking import FakeSocket
+
+ALL = StreamOptions(stdin=True, stdout=True, stderr=True)
+
+
+async def echo(streams: Streams) -> int:
+    while data := await streams.read():
+        await streams.write(data)
+    await streams.write_error(b"done")
+    return 3
+
+
+async def test_a_session_has_a_beginning_streams_and_an_end() -> None:
+    """An empty message first; then output; at the end the exit code as the cause of a Status, and a normal close."""
+    socket = FakeSocket()
+    for message in (b"\x00one ", b"\x00two", b"\xff\x00", b"\x00ignored"):
+        socket.incoming.put_nowait(message)
+    await serve(socket, ALL, echo)
+    assert socket.sent[0] == b"\x01"
+    assert (socket.on(1), socket.on(2), socket.closed) == (b"one two", b"done", 1000)
+    status = json.loads(socket.on(3))
+    assert (status["status"], status["reason"]) == ("Failure", "NonZeroExitCode")
+    assert status["details"]["causes"] == [{"reason": "ExitCode", "message": "3"}]
+
+
+@pytest.mark.parametrize(
+    ("options", "first", "output", "errors"),
+    [
+        (StreamOptions(stdout=True), b"\x01", b"out", b""),
+        (StreamOptions(stderr=True), b"\x02", b"", b"err"),
+        (StreamOptions(stdin=True), b"\x03", b"", b""),
+        (StreamOptions(stdout=True, stderr=True, tty=True), b"\x01", b"outerr", b""),
+    ],
+    ids=["output", "errors", "input", "terminal"],
+)
+async def test_only_what_is_asked_for_is_sent(
+    options: StreamOptions, first: bytes, output: bytes, errors: bytes
+) -> None:
+    """A terminal has one stream, so that errors are output there."""
+
+    async def work(streams: Streams) -> int:
+        await streams.write(b"out")
+        await streams.write_error(b"err")
+        return 0
+
+    socket = FakeSocket()
+    await serve(socket, options, work)
+    assert (socket.sent[0], socket.on(1), socket.on(2)) == (first, output, errors)
+    assert json.loads(socket.on(3)) == {"metadata": {}, "status": "Success"}
+
+
+async def test_the_last_size_of_a_terminal_counts() -> None:
+    """Sizes that are not understood are left out."""
+    sizes: list[WindowSize] = []
+
+    async def work(streams: Streams) -> int:
+        await streams.read()
+        sizes.append(await streams.resized())
+        return 0
+
+    socket = FakeSocket()
+    for message in (
+        b"\x04nonsense",
+        b'\x04{"Width":80,"Height":24}',
+        b'\x04{"Width":9,"Height":5}',
+        b"\x00x",
+    ):
+        socket.incoming.put_nowait(message)
+    await serve(socket, ALL, work)
+    assert sizes == [WindowSize(9, 5)]
+
+
+async def test_a_client_that_closes_its_socket_ends_the_command() -> None:
+    """The command is cancelled, and no Status is sent to nobody."""
+    is_cancelled = False
+
+    async def work(_: Streams) -> int:
+        nonlocal is_cancelled
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            is_cancelled = True
+            raise
+        return 0
+
+    socket = FakeSocket()
+    socket.incoming.put_nowait(None)
+    await serve(socket, ALL, work)
+    assert is_cancelled
+    assert socket.on(3) == b""
+
+
+async def test_a_session_in_which_nothing_happens_ends() -> None:
+    """With a Status that says why."""
+
+    async def work(_: Streams) -> int:
+        await asyncio.Event().wait()
+        return 0
+
+    socket = FakeSocket()
+    await serve(socket, ALL, work, idle_s=0.01)
+    assert "nothing happened" in json.loads(socket.on(3))["message"]
+
+
+async def test_a_refusal_is_an_internal_error() -> None:
+    """As the real server words it."""
+
+    async def work(_: Streams) -> int:
+        raise NodeApiError(404, "unable to upgrade connection: no")
+
+    socket = FakeSocket()
+    await serve(socket, ALL, work)
+    assert json.loads(socket.on(3)) == {
+        "metadata": {},
+        "status": "Failure",
+        "message": "Internal error occurred: unable to upgrade connection: no",
+        "reason": "InternalError",
+        "details": {"causes": [{"message": "unable to upgrade connection: no"}]},
+        "code": 500,
+    }
+
+
+@pytest.mark.parametrize("code", [0, 1, 127, 255])
+def test_an_exit_code_survives_its_status(code: int) -> None:
+    """What one end writes, the other one reads."""
+    assert exit_code(ended(code)) == code
+
+
+@pytest.mark.parametrize("status", [refused("no"), b"{", b"{}"])
+def test_a_status_without_an_exit_code_is_an_error(status: bytes) -> None:
+    """Whatever else it says."""
+    with pytest.raises(NodeApiError):
+        exit_code(status)
