@@ -61,9 +61,8 @@ async def published(cluster: TestCluster) -> list[Device]:
     """What the driver has published, once it has."""
     while True:
         found = await cluster.client.list_all(RESOURCE_SLICES, options=ListOptions())
-        devices = [device for each in found.items for device in each.spec.devices or ()]
-        if devices:
-            return devices
+        if found.items and len(found.items) == found.items[0].spec.pool.resource_slice_count:
+            return [device for each in found.items for device in each.spec.devices or ()]
         await asyncio.sleep(0.1)
 
 

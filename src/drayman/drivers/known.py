@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from drayman.drivers.kit.driver import Driver
 
 DRIVERS: Final = {
+    "gpu.example.com": "drayman.drivers.example.drivers:ExampleGpuDriver",
+    "net.example.com": "drayman.drivers.example.drivers:ExampleNetDriver",
+    "cpu.example.com": "drayman.drivers.example.drivers:ExampleCpuDriver",
     "gpu.nvidia.com": "drayman.drivers.nvidia.driver:NvidiaGpuDriver",
     "gpu.amd.com": "drayman.drivers.amd.driver:AmdGpuDriver",
     "gpu.intel.com": "drayman.drivers.intel.drivers:IntelGpuDriver",
@@ -17,9 +20,6 @@ DRIVERS: Final = {
     "npu.furiosa.ai": "drayman.drivers.furiosa.driver:FuriosaDriver",
     "dra.net": "drayman.drivers.dranet.driver:NetworkDriver",
     "dra.cpu": "drayman.drivers.cpu.driver:CpuDriver",
-    "gpu.example.com": "drayman.drivers.example.drivers:ExampleGpuDriver",
-    "net.example.com": "drayman.drivers.example.drivers:ExampleNetDriver",
-    "cpu.example.com": "drayman.drivers.example.drivers:ExampleCpuDriver",
 }
 """Where each is: `module:class`."""
 
