@@ -9,10 +9,17 @@ if TYPE_CHECKING:
     from drayman.drivers.kit.driver import Driver
 
 DRIVERS: Final = {
-    "gpu.nvidia.com": "drayman.drivers.nvidia.driver:NvidiaGpuDriver",
     "gpu.example.com": "drayman.drivers.example.drivers:ExampleGpuDriver",
     "net.example.com": "drayman.drivers.example.drivers:ExampleNetDriver",
     "cpu.example.com": "drayman.drivers.example.drivers:ExampleCpuDriver",
+    "gpu.nvidia.com": "drayman.drivers.nvidia.driver:NvidiaGpuDriver",
+    "gpu.amd.com": "drayman.drivers.amd.driver:AmdGpuDriver",
+    "gpu.intel.com": "drayman.drivers.intel.drivers:IntelGpuDriver",
+    "gaudi.intel.com": "drayman.drivers.intel.drivers:GaudiDriver",
+    "tpu.google.com": "drayman.drivers.google.driver:TpuDriver",
+    "npu.furiosa.ai": "drayman.drivers.furiosa.driver:FuriosaDriver",
+    "dra.net": "drayman.drivers.dranet.driver:NetworkDriver",
+    "dra.cpu": "drayman.drivers.cpu.driver:CpuDriver",
 }
 """Where each is: `module:class`."""
 

@@ -159,12 +159,16 @@ def test_time_slices_are_set_by_nvidia_smi(rig: Rig, programs_called: Path) -> N
     """With the number of the interval, in the default compute mode."""
     sharing = {"strategy": "TimeSlicing", "timeSlicingConfig": {"interval": "Long"}}
     claim = rig.claim("gpu-0", sharing=sharing)
-    rig.driver.prepare(claim)
+    prepared = rig.driver.prepare(claim)
     uuid = rig.library.gpus[0].gpu.uuid
     assert programs_called.read_text().startswith(
         f"nvidia-smi compute-policy -i {uuid} --set-timeslice=3 "
     )
     assert rig.library.gpus[0].compute_mode == 0
+    rig.driver.unprepare(with_(claim, state=prepared.state))
+    assert "--set-timeslice=0 " in programs_called.read_text().splitlines()[-1]
+    rig.driver.unprepare(claim)  # one that was not completed: there may be no such program
+    assert len(programs_called.read_text().splitlines()) == 2
 
 
 def test_mps_is_a_daemon_with_limits_that_ends_with_the_claim(

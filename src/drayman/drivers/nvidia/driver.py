@@ -164,6 +164,7 @@ class NvidiaGpuDriver(Driver):
     def prepare(self, claim: Claim) -> Prepared:
         prepared: list[PreparedDevice] = []
         shared: dict[str, MpsConfig] = {}
+        sliced = [self._gpu(each).uuid for each in claim.devices if _is_sliced(each)]
         for each in claim.devices:
             gpu = self._gpu(each)
             if _is_partition(each):
@@ -186,6 +187,7 @@ class NvidiaGpuDriver(Driver):
             device_nodes=files.common_nodes(self._root),
             mounts=[*mounts, *more],
             hooks=files.hooks(self._root, mounts),
+            state={"sliced": sliced},
         )
 
     def unprepare(self, claim: Claim) -> None:
@@ -199,6 +201,8 @@ class NvidiaGpuDriver(Driver):
                     self._destroy(gpu, each.name)
             elif _sharing(each) is not None:
                 self._nvml.set_exclusive(gpu.uuid, exclusive=False)
+        for uuid in claim.state["sliced"] if isinstance(claim.state, dict) else ():
+            programs.set_time_slice(uuid, 0)
 
     def _share(self, gpu: Gpu, device: Allocated) -> MpsConfig | None:
         """Sets how a device is shared; the settings of MPS, if that is how."""
@@ -285,6 +289,15 @@ class NvidiaGpuDriver(Driver):
 def _is_partition(device: Allocated) -> bool:
     said = device.device.attributes.get("type")
     return said is not None and said.string == "mig"
+
+
+def _is_sliced(device: Allocated) -> bool:
+    """Whether the length of the slices of a GPU is set, so that it has to be set back."""
+    config = device.config
+    if not isinstance(config, GpuConfig) or config.sharing is None or device.admin_access:
+        return False
+    slicing = config.sharing.time_slicing_config
+    return slicing is not None and slicing.number > 0
 
 
 def _sharing(device: Allocated) -> object:

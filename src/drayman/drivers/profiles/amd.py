@@ -10,22 +10,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from drayman.api.resource import Device, DeviceAttribute, ResourceSlice
-from drayman.drivers.describing import (
-    Slot,
-    capacity,
-    device_class,
-    fingerprint,
-    integer,
-    string,
-    version,
-)
+from drayman.api.resource import Device, ResourceSlice
+from drayman.drivers.amd.devices import DRIVER, Gpu, device
+from drayman.drivers.describing import Slot, device_class, fingerprint
 from drayman.drivers.profiles import dranet, processors
 from drayman.drivers.profiles.hardware import pool_slices
 from drayman.drivers.profiles.machines import Machine
 from drayman.drivers.profiles.profile import Profile
 
-DRIVER: Final = "gpu.amd.com"
 _PRODUCT: Final = "AMD_Instinct_MI300X_OAM"
 _BUSES: Final = (
     ("05", 0),
@@ -73,42 +65,23 @@ def _gpus(node_name: str, mode: _Mode) -> tuple[ResourceSlice, ...]:
 
 
 def _device(node_name: str, gpu: int, slot: Slot, mode: _Mode, card: int) -> Device:
-    render = _FIRST_RENDER + card - 1
     units = _COMPUTE_UNITS // mode.parts
-    return Device(
-        name=f"gpu-{card}-{render}",
-        attributes={
-            **_identity(node_name, gpu, slot, mode),
-            "cardIndex": integer(card),
-            "renderIndex": integer(render),
-            "family": string("AI"),
-            "productName": string(_PRODUCT),
-            "driverVersion": version("6.12.12"),
-            "driverSrcVersion": string("6F5AD9B4F2CDD1B6B8D4C1F"),
-            "partitionProfile": string(mode.name),
-            "resource.kubernetes.io/pcieRoot": string(slot.pcie_root or ""),
-        },
-        capacity={
-            "memory": capacity(f"{_MEMORY_MEBIBYTES // mode.parts}Mi"),
-            "computeUnits": capacity(str(units)),
-            "simdUnits": capacity(str(units * _SIMDS_PER_UNIT)),
-        },
+    return device(
+        Gpu(
+            slot=slot,
+            card=card,
+            render=_FIRST_RENDER + card - 1,
+            unique_id=str(int(fingerprint("amd", node_name, gpu, size=7), 16)),
+            product=_PRODUCT,
+            family="AI",
+            driver_version="6.12.12",
+            source_version="6F5AD9B4F2CDD1B6B8D4C1F",
+            mode=mode.name,
+            memory=f"{_MEMORY_MEBIBYTES // mode.parts}Mi",
+            compute_units=units,
+            simds=units * _SIMDS_PER_UNIT,
+        )
     )
-
-
-def _identity(node_name: str, gpu: int, slot: Slot, mode: _Mode) -> dict[str, DeviceAttribute]:
-    unique = DeviceAttribute(string=str(int(fingerprint("amd", node_name, gpu, size=7), 16)))
-    if mode.parts == 1:
-        return {
-            "type": string("amdgpu"),
-            "pciAddr": string(slot.bus_id),
-            "deviceID": unique,
-        }
-    return {
-        "type": string("amdgpu-partition"),
-        "parentPciAddr": string(slot.bus_id),
-        "parentDeviceID": unique,
-    }
 
 
 def _nics() -> list[dranet.Nic]:

@@ -6,21 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from drayman.api.resource import Device, DeviceAttribute, ResourceSlice
-from drayman.drivers.describing import (
-    FALSE,
-    TRUE,
-    Slot,
-    dashed,
-    device_class,
-    fingerprint,
-    integer,
-    string,
-    surroundings,
-)
+from drayman.api.resource import ResourceSlice
+from drayman.drivers.describing import Slot, device_class, fingerprint
+from drayman.drivers.dranet.devices import DRIVER, Interface, device
 from drayman.drivers.profiles.hardware import pool_slices
-
-DRIVER: Final = "dra.net"
 
 # DRANET comes without classes; these are the ones that its users write.
 CLASSES: Final = (
@@ -67,35 +56,24 @@ class Nic:
 
 def interfaces(node_name: str, nics: Sequence[Nic]) -> tuple[ResourceSlice, ...]:
     """One slice with one device per interface."""
-    devices = tuple(
-        Device(name=f"pci-{dashed(nic.slot.bus_id)}", attributes=_attributes(node_name, nic))
-        for nic in nics
+    found = tuple(device(_interface(node_name, nic)) for nic in nics)
+    return pool_slices(node_name, DRIVER, [found])
+
+
+def _interface(node_name: str, nic: Nic) -> Interface:
+    return Interface(
+        slot=nic.slot,
+        name=nic.interface,
+        mac=_hardware_address(node_name, nic),
+        mtu=nic.card.mtu,
+        encapsulation=nic.card.encapsulation,
+        state="up",
+        type="device",
+        vendor=nic.card.vendor,
+        device=nic.card.device,
+        rdma_device=nic.rdma_device,
+        ebpf=False,
     )
-    return pool_slices(node_name, DRIVER, [devices])
-
-
-def _attributes(node_name: str, nic: Nic) -> dict[str, DeviceAttribute]:
-    attributes = {
-        "dra.net/ifName": string(nic.interface),
-        "dra.net/mac": DeviceAttribute(string=_hardware_address(node_name, nic)),
-        "dra.net/pciAddress": string(nic.slot.bus_id),
-        "dra.net/pciVendor": string(nic.card.vendor),
-        "dra.net/pciDevice": string(nic.card.device),
-        "dra.net/mtu": integer(nic.card.mtu),
-        "dra.net/encapsulation": string(nic.card.encapsulation),
-        "dra.net/state": string("up"),
-        "dra.net/type": string("device"),
-        "dra.net/ebpf": FALSE,
-        "dra.net/sriov": FALSE,
-        "dra.net/virtual": FALSE,
-        "dra.net/rdma": FALSE if nic.rdma_device is None else TRUE,
-        **surroundings(nic.slot),
-    }
-    if nic.rdma_device is not None:
-        attributes["dra.net/rdmaDevice"] = string(nic.rdma_device)
-    if nic.slot.numa is not None:
-        attributes["dra.net/numaNode"] = integer(nic.slot.numa)
-    return attributes
 
 
 def _hardware_address(node_name: str, nic: Nic) -> str:

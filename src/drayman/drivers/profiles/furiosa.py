@@ -4,30 +4,28 @@ from __future__ import annotations
 
 from typing import Final
 
-from drayman.api.resource import Device, DeviceAttribute, ResourceSlice
-from drayman.drivers.describing import Slot, device_class, place, uuid
+from drayman.api.resource import ResourceSlice
+from drayman.drivers.describing import Slot, device_class, uuid
+from drayman.drivers.furiosa.devices import DRIVER, card
 from drayman.drivers.profiles import processors
 from drayman.drivers.profiles.hardware import pool_slices
 from drayman.drivers.profiles.machines import Machine
 
-DRIVER: Final = "npu.furiosa.ai"
 _LABELS: Final = {"feature.node.kubernetes.io/pci-1200_1ed2.present": "true"}
 _BUSES: Final = ("17", "2a", "3d", "50", "97", "aa", "bd", "d0")
 
 
 def _cards(node_name: str) -> tuple[ResourceSlice, ...]:
     half = len(_BUSES) // 2
-    devices = tuple(
-        Device(
-            name=f"npu{index}",
-            attributes={
-                "uuid": DeviceAttribute(string=uuid("npu", node_name, index).upper()),
-                **place(Slot(f"0000:{bus}:00.0", f"pci0000:{int(bus, 16) - 1:02x}", index // half)),
-            },
+    found = tuple(
+        card(
+            index,
+            uuid("npu", node_name, index),
+            Slot(f"0000:{bus}:00.0", f"pci0000:{int(bus, 16) - 1:02x}", index // half),
         )
         for index, bus in enumerate(_BUSES)
     )
-    return pool_slices(node_name, DRIVER, [devices])
+    return pool_slices(node_name, DRIVER, [found])
 
 
 PROFILES: Final = (

@@ -7,22 +7,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from drayman.api.resource import Device, DeviceAttribute, ResourceSlice
-from drayman.drivers.describing import (
-    TRUE,
-    Slot,
-    capacity,
-    dashed,
-    device_class,
-    fingerprint,
-    string,
-)
+from drayman.api.resource import Device, ResourceSlice
+from drayman.drivers.describing import Slot, device_class, fingerprint, string
+from drayman.drivers.intel import devices
+from drayman.drivers.intel.devices import GAUDI, GPU, Gaudi, Gpu
 from drayman.drivers.profiles.hardware import pool_slices
 from drayman.drivers.profiles.machines import Machine
 from drayman.drivers.profiles.processors import profile
 
-GAUDI: Final = "gaudi.intel.com"
-GPU: Final = "gpu.intel.com"
 QAT: Final = "qat.intel.com"
 _GPU_CLASSES: Final = (
     device_class(GPU),
@@ -53,58 +45,41 @@ def _slots(buses: tuple[str, ...]) -> list[Slot]:
     ]
 
 
-def _roots(slot: Slot) -> dict[str, DeviceAttribute]:
-    """The standard name of the root, and the one that Intel's drivers had before."""
-    root = slot.pcie_root or ""
-    return {
-        "resource.kubernetes.io/pcieRoot": string(root),
-        "pciRoot": string(root.rpartition(":")[2]),
-    }
-
-
 def _gaudis(node_name: str) -> tuple[ResourceSlice, ...]:
-    devices = tuple(
-        Device(
-            name=f"{dashed(slot.bus_id)}-{_GAUDI_ID}",
-            attributes={
-                "model": string("Gaudi3"),
-                "serial": DeviceAttribute(
-                    string=f"AM{fingerprint('gaudi', node_name, index, size=5).upper()}"
-                ),
-                "healthy": TRUE,
-                **_roots(slot),
-            },
+    found = tuple(
+        devices.gaudi(
+            Gaudi(
+                slot,
+                _GAUDI_ID,
+                f"AM{fingerprint('gaudi', node_name, index, size=5).upper()}",
+                healthy=True,
+            )
         )
         for index, slot in enumerate(_slots(_GAUDI_BUSES))
     )
-    return pool_slices(node_name, GAUDI, [devices])
+    return pool_slices(node_name, GAUDI, [found])
 
 
 def _gpus(node_name: str) -> tuple[ResourceSlice, ...]:
-    devices = tuple(
-        Device(
-            name=f"{dashed(slot.bus_id)}-{_GPU_ID}",
-            attributes={
-                "model": string("Max 1550"),
-                "family": string("Data Center Max"),
-                "driver": string("i915"),
-                "type": string("gpu"),
-                "sriov": TRUE,
-                "pciId": string(_GPU_ID),
-                "health": string("Healthy"),
-                "pciAddress": string(slot.bus_id),
-                "resource.kubernetes.io/pciBusID": string(slot.bus_id),
-                **_roots(slot),
-            },
-            capacity={"memory": capacity("131072Mi"), "millicores": capacity("1000")},
+    found = tuple(
+        devices.gpu(
+            Gpu(
+                slot,
+                _GPU_ID,
+                driver="i915",
+                virtual=False,
+                sriov=True,
+                memory="131072Mi",
+                health="Healthy",
+            )
         )
         for slot in _slots(_GPU_BUSES)
     )
-    return pool_slices(node_name, GPU, [devices])
+    return pool_slices(node_name, GPU, [found])
 
 
 def _virtual_functions(node_name: str) -> tuple[ResourceSlice, ...]:
-    devices = tuple(
+    found = tuple(
         Device(
             name=f"qatvf-0000-{bus}-{number // 8:02x}-{number % 8}",
             attributes={"services": string(services)},
@@ -112,7 +87,7 @@ def _virtual_functions(node_name: str) -> tuple[ResourceSlice, ...]:
         for bus, services in _QAT_SERVICES.items()
         for number in range(1, _QAT_FUNCTIONS + 1)
     )
-    return pool_slices(node_name, QAT, [devices])
+    return pool_slices(node_name, QAT, [found])
 
 
 PROFILES: Final = (

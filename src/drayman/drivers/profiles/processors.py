@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from drayman.api.resource import Device, DeviceAttribute, DeviceClass, ResourceSlice
-from drayman.drivers.describing import FALSE, TRUE, capacity, device_class, integer, string
+from drayman.api.resource import DeviceClass, ResourceSlice
+from drayman.drivers.cpu.devices import DRIVER, Cpu, group, in_order, single
+from drayman.drivers.describing import device_class
 from drayman.drivers.profiles import machines
 from drayman.drivers.profiles.hardware import HardwareNode, pool_slices
 from drayman.drivers.profiles.machines import Machine, Spot
 from drayman.drivers.profiles.profile import Profile
 
-DRIVER: Final = "dra.cpu"
 CLASSES: Final = (device_class(DRIVER),)
 _CORES_PER_CACHE: Final = 8
 _MACHINE: Final = Machine("cpu-128", 128, "512Gi")
@@ -42,50 +42,38 @@ def profile(
 
 def numa_groups(node_name: str, machine: Machine) -> tuple[ResourceSlice, ...]:
     """The CPUs of a machine, a device for those of each NUMA node."""
-    cpus = machine.cpus // machine.numa_nodes
-    devices = tuple(
-        Device(
-            name=f"cpudevnuma{numa:03}",
-            allow_multiple_allocations=True,
-            attributes={"numCPUs": integer(cpus), **_where(machine, numa)},
-            capacity={"dra.cpu/cpu": capacity(str(cpus))},
-        )
-        for numa in range(machine.numa_nodes)
+    cpus, smt = machine.cpus // machine.numa_nodes, machine.threads_per_core > 1
+    found = tuple(
+        group(numa, _socket(machine, numa), cpus, smt=smt) for numa in range(machine.numa_nodes)
     )
-    return pool_slices(node_name, DRIVER, [devices])
+    return pool_slices(node_name, DRIVER, [found])
 
 
 def single_cpus(node_name: str, machine: Machine) -> tuple[ResourceSlice, ...]:
-    """The CPUs of a machine, a device each. The threads of a core are neighbours, though their numbers are far apart."""
+    """The CPUs of a machine, a device each."""
+    found = tuple(single(place, cpu) for place, cpu in enumerate(in_order(cpus_of(machine))))
+    return pool_slices(node_name, DRIVER, [found])
+
+
+def cpus_of(machine: Machine) -> list[Cpu]:
+    """The second threads of all cores come after the first ones."""
     cores = machine.cpus // machine.threads_per_core
-    cpus = [
-        (core, core + cores * n) for core in range(cores) for n in range(machine.threads_per_core)
-    ]
-    devices = tuple(
-        Device(
-            name=f"cpudev{position:03}",
-            attributes={
-                "cpuID": integer(cpu),
-                "coreID": integer(core),
-                "coreType": string("standard"),
-                "cacheL3ID": integer(core // _CORES_PER_CACHE),
-                **_where(machine, core * machine.numa_nodes // cores),
-            },
+    return [
+        Cpu(
+            number=core + cores * thread,
+            core=core,
+            cache=core // _CORES_PER_CACHE,
+            numa=(numa := core * machine.numa_nodes // cores),
+            socket=_socket(machine, numa),
+            smt=machine.threads_per_core > 1,
         )
-        for position, (core, cpu) in enumerate(cpus)
-    )
-    return pool_slices(node_name, DRIVER, [devices])
+        for core in range(cores)
+        for thread in range(machine.threads_per_core)
+    ]
 
 
-def _where(machine: Machine, numa: int) -> dict[str, DeviceAttribute]:
-    """What CPUs of one NUMA node have in common."""
-    return {
-        "socketID": integer(numa * machine.sockets // machine.numa_nodes),
-        "smtEnabled": TRUE if machine.threads_per_core > 1 else FALSE,
-        "numaNodeID": integer(numa),
-        "dra.net/numaNode": integer(numa),
-        "resource.kubernetes.io/numaNode": integer(numa),
-    }
+def _socket(machine: Machine, numa: int) -> int:
+    return numa * machine.sockets // machine.numa_nodes
 
 
 def _individual(spot: Spot) -> HardwareNode:

@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from drayman.api.resource import Device, DeviceAttribute, ResourceSlice
-from drayman.drivers.describing import device_class, fingerprint, integer, string
+from drayman.api.resource import ResourceSlice
+from drayman.drivers.describing import device_class
+from drayman.drivers.google.devices import DRIVER, Host, chip
 from drayman.drivers.profiles import processors
 from drayman.drivers.profiles.hardware import pool_slices
 from drayman.drivers.profiles.machines import Machine
 from drayman.drivers.profiles.profile import Profile
-
-DRIVER: Final = "tpu.google.com"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +40,9 @@ class _Host:
 
 def _chips(node_name: str, host: _Host) -> tuple[ResourceSlice, ...]:
     """Chips are named by their IOMMU groups, which count from zero."""
-    devices = tuple(
-        Device(
-            name=str(index),
-            attributes={
-                "index": integer(index),
-                "uuid": DeviceAttribute(
-                    string=f"tpu-{fingerprint('tpu', node_name, index, size=16)}"
-                ),
-                "tpuGen": string(host.generation),
-                "brand": string("Google"),
-                "accelerator": string(host.accelerator),
-                "chipCount": integer(host.chips),
-                "topology": string(host.topology),
-            },
-        )
-        for index in range(host.chips)
-    )
-    return pool_slices(node_name, DRIVER, [devices])
+    common = Host(host.generation, host.accelerator, host.chips, host.topology)
+    found = tuple(chip(node_name, common, index, str(index)) for index in range(host.chips))
+    return pool_slices(node_name, DRIVER, [found])
 
 
 def _profile(name: str, host: _Host) -> Profile:

@@ -1,0 +1,1 @@
+"""Intel's GPUs (`gpu.intel.com`) and Gaudi accelerators (`gaudi.intel.com`)."""

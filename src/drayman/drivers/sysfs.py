@@ -1,0 +1,32 @@
+"""Reading the small files by which the kernel describes devices, below a root that tests replace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from drayman.drivers.pci import read_text
+
+
+def properties(path: Path) -> dict[str, str]:
+    """A file with a name and a value in each line; empty if there is none. Raises OSError."""
+    text = read_text(path) or ""
+    pairs = (line.partition(" ") for line in text.splitlines())
+    return {name: value.strip() for name, _, value in pairs}
+
+
+def entries(folder: Path, prefix: str = "") -> Iterator[Path]:
+    """What a folder has whose names begin like that, by name; nothing if it is not there. Raises OSError."""
+    if folder.is_dir():
+        yield from sorted(path for path in folder.iterdir() if path.name.startswith(prefix))
+
+
+def numbered(folder: Path, prefix: str) -> dict[int, Path]:
+    """The entries `<prefix><number>` of a folder, by number. Raises OSError."""
+    found = {path.name.removeprefix(prefix): path for path in entries(folder, prefix)}
+    return {int(rest): path for rest, path in sorted(found.items()) if rest.isdecimal()}
+
+
+def address_of(link: Path) -> str:
+    """The PCI address to which an entry of a class belongs, by its link `device`."""
+    return (link / "device").resolve().name
