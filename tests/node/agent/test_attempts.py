@@ -142,18 +142,20 @@ async def test_own_root(tmp_path: Path) -> None:
             devices=(DeviceFile("/dev/given", "/dev/null"),),
         )
     )
-    await until(lambda: attempt.log.exists() and "F zero" in attempt.log.read_text())
-    said = [line.partition(" F ")[2] for line in lines(attempt) if line.startswith("stdout")]
-    assert said[0] == "content"
-    assert "refused" in said
-    assert "/dev/given" in said
-    assert set(said[said.index("/dev/given") + 1 :]) <= {
-        *shim.USUAL_DEVICES,
-        *shim.DEVICE_LINKS,
-        *("shm", "given"),
-    }
-    assert not Path("/nowhere-on-the-host").exists()
-    inside = await run_inside(attempt, ("cat", f"{where}/file"))
-    assert (inside.code, inside.text) == (0, "content")
-    attempt.signal(signal.SIGKILL)
-    await attempt.wait()
+    try:
+        await until(lambda: attempt.log.exists() and "F zero" in attempt.log.read_text())
+        said = [line.partition(" F ")[2] for line in lines(attempt) if line.startswith("stdout")]
+        assert said[0] == "content"
+        assert "refused" in said
+        assert "/dev/given" in said
+        assert set(said[said.index("/dev/given") + 1 :]) <= {
+            *shim.USUAL_DEVICES,
+            *shim.DEVICE_LINKS,
+            *("shm", "given"),
+        }
+        assert not Path("/nowhere-on-the-host").exists()
+        inside = await run_inside(attempt, ("cat", f"{where}/file"))
+        assert (inside.code, inside.text) == (0, "content")
+    finally:
+        attempt.signal(signal.SIGKILL)
+        await attempt.wait()
