@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from drayman.api.claim_generation import POD_CLAIM_NAME
 from drayman.api.codec import convert, to_dict
 from drayman.api.core import Namespace, Node, Pod
+from drayman.api.custom_groups import KaiQueue
 from drayman.api.jobs import Job
 from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import (
@@ -45,6 +46,7 @@ TYPES: dict[str, Any] = {
     "templates": ResourceClaimTemplate,
     "pods": Pod,
     "pod_groups": PodGroup,
+    "kai_queues": KaiQueue,
     "namespaces": Namespace,
     "volumes": PersistentVolume,
     "volume_claims": PersistentVolumeClaim,

@@ -22,7 +22,7 @@ from scheduler.behaviour.test_kai_queues import GPU, KAI_GROUPS, QUEUES
 
 RECORDED = Path(__file__).parents[4] / "shared/conformance/queues/scenarios.jsonl"
 CLASSES = generic("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", namespaced=False)
-ROUNDS = 60
+ROUNDS = 200
 """So many looks in a row at a cluster in which nothing changes are rest."""
 PLAYED = (
     "limit-parent-reclaim-inside",
@@ -101,7 +101,7 @@ async def submit(stage: Stage, given: Any, pods: dict[str, JsonObject]) -> None:
 
 async def at_rest(stage: Stage, pods: dict[str, JsonObject]) -> dict[str, int]:
     before, rounds = None, 0
-    for _ in range(1500):
+    for _ in range(4000):
         listed = (await stage.client.list(PODS, NAMESPACE)).items
         present = {each.metadata.name: each.spec.node_name for each in listed}
         for name in pods.keys() - present.keys():
