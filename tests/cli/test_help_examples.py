@@ -292,6 +292,9 @@ def test_examples_of_the_help_work(command: str, folder: Path) -> None:
     if command in ABOUT_SIMULATED_NODES:
         work_in_turn(found, folder)
         return
+    if command == "logs":
+        read_logs(found, folder)
+        return
     if command == "scheduler":
         serve_beside_a_cluster(found, folder)
         return
@@ -312,6 +315,26 @@ def test_examples_of_the_help_work(command: str, folder: Path) -> None:
             works(line, folder)
         finally:
             start(f"drayman down {option}", folder).communicate()
+
+
+def read_logs(lines: list[str], folder: Path) -> None:
+    """The examples on a cluster; one that follows goes on until it is interrupted, with what is logged meanwhile."""
+    works("drayman up --detach --port 0 --profile example=1", folder)
+    try:
+        for line in lines:
+            if " -f" not in line:
+                works(line, folder)
+                continue
+            with start(
+                line.replace("--tail 0", "--tail 1").replace("scheduler", ""), folder
+            ) as process:
+                assert process.stdout is not None
+                assert process.stdout.readline().startswith("try ")
+                process.send_signal(signal.SIGINT)
+                process.communicate()
+            assert process.returncode == 130
+    finally:
+        start("drayman down", folder).communicate()
 
 
 def work_in_turn(lines: list[str], folder: Path) -> None:

@@ -20,7 +20,13 @@ CASES = [*VERSIONS, *ALPHA2, *PLUGINS, *GANGS]
 YAML = [case for case in CASES if not case.before.startswith("{")]
 OLD = sorted(ROOT.glob("examples/migrate/*.yaml"))
 # These ask as one asks a device plugin, on purpose.
-CLASSIC = ("5-extended-resource.yaml", "by-name.yaml", "one-too-many.yaml")
+CLASSIC = (
+    "5-extended-resource.yaml",
+    "by-name.yaml",
+    "one-too-many.yaml",
+    "departments.yaml",
+    "training.yaml",
+)
 CURRENT = [
     *(
         path

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from drayman.quota.demands import NotPlaced, Unpriced
 from drayman.quota.state import QuotaState
 from quota.queues import Object, Story, flavor, held, pods, queue, workload
 
@@ -235,3 +237,13 @@ def test_what_the_object_says_is_not_assumed_any_more() -> None:
     released = {**status, "admission": None, "conditions": []}
     story.run.objects.write_status("default/w", released, 9e9)
     assert state.entries["default/w"].holding is None
+
+
+def test_lost_nodes_of_what_cannot_be_priced_are_not_replaced() -> None:
+    """Who holds nothing may be told of later; whose devices have no price any more is told so, and has no other places."""
+    story = Story(queue("q", 4), held("w", "q", 2))
+    state, lost = story.run.state, frozenset({"a"})
+    entry = state.entries["default/w"]
+    entry.facts = replace(entry.facts, demands=Unpriced("there is no DeviceClass gpu", True))
+    assert state.replaced("default/w", lost) == NotPlaced("there is no DeviceClass gpu")
+    assert state.replaced("default/unknown", lost) is None

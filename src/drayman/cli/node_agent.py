@@ -8,6 +8,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,8 +45,9 @@ driver_option = click.option(
 
 
 @click.command(
+    short_help="Run a node on this machine until Ctrl-C.",
     epilog="\b\nExamples:\n"
-    "  drayman node run                          this machine, in the cluster that `drayman up` runs\n"
+    "  drayman node run                   in the cluster that `drayman up` runs\n"
     "  drayman node run --driver gpu.example.com --name node-1\n"
     "  drayman node run --kubeconfig node-1.conf --name node-1 --images images.yaml\n",
 )
@@ -76,11 +78,16 @@ def run(
     node = name or machine_name()
     root = (root_dir or folder_of(where.data_dir).path / "nodes" / node).absolute()
     date_log_lines()
+    from drayman.node.agent.machine import own_address
     from drayman.node.agent.running import AgentOptions
 
-    options = AgentOptions(node, root, address, read_images(images_path))
+    images = read_images(images_path)
     drivers = find_drivers(driver_names, node)
-    connection = _own_connection(where, root, node)
+    if where.kubeconfig is not None:
+        connection, options = where.connection(), AgentOptions(node, root, address, images)
+    else:
+        options = AgentOptions(node, root, address or own_address(), images)
+        connection, options = joined(folder_of(where.data_dir), options)
     asyncio.run(_run_until_signal(connection, options, drivers))
 
 
@@ -143,24 +150,26 @@ def _node_kubeconfig(folder: Folder, node: str) -> bytes:
         raise UserError(str(error)) from error
 
 
-def connection_as_node(folder: Folder, root: Path, node: str) -> Connection:
-    """To the cluster that runs on a data directory, as one of its nodes. Raises UserError."""
+def joined(folder: Folder, options: AgentOptions) -> tuple[Connection, AgentOptions]:
+    """A node of the cluster that runs on a data directory: how it reaches the cluster, and the cluster it. Raises UserError."""
+    from drayman.apiserver.instance.errors import InstanceError
+    from drayman.apiserver.instance.node_access import write_node_certificates
     from drayman.apiserver.security.private_files import write_private
+    from drayman.node.agent.serving import ServingCertificates
 
-    path = root / "kubeconfig"
-    content = _node_kubeconfig(folder, node)
+    root, path = options.root, options.root / "kubeconfig"
+    content = _node_kubeconfig(folder, options.name)
     try:
         root.mkdir(parents=True, exist_ok=True)
         write_private(path, content)
+        now = datetime.now(UTC)
+        write_node_certificates(folder, root, options.name, options.address, now)
+    except InstanceError as error:
+        raise UserError(str(error)) from error
     except OSError as error:
         raise UserError(f"{error.filename or root}: {reason(error)}") from error
-    return Where(kubeconfig=path).connection()
-
-
-def _own_connection(where: Where, root: Path, node: str) -> Connection:
-    if where.kubeconfig is not None:
-        return where.connection()
-    return connection_as_node(folder_of(where.data_dir), root, node)
+    certificates = ServingCertificates(root / "tls.crt", root / "tls.key", root / "ca.crt")
+    return Where(kubeconfig=path).connection(), replace(options, certificates=certificates)
 
 
 @asynccontextmanager

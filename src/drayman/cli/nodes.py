@@ -45,7 +45,7 @@ _EVICTION_PAUSE_S: Final = 0.5
     "kubeconfig": "drayman.cli.node_agent:kubeconfig",
 }, epilog=_EPILOG)  # fmt: skip
 def node() -> None:
-    """Add and remove simulated nodes, make them fail, recover and drain, and run real ones."""
+    """Run nodes; add, fail, drain, remove simulated ones."""
 
 
 _NODES: Final = click.argument("names", metavar="NODE...", nargs=-1, required=True)

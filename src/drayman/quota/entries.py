@@ -137,6 +137,7 @@ class Entry:
         "refusal",
         "shape",
         "source",
+        "told",
         "waits_in",
     )
 
@@ -154,6 +155,8 @@ class Entry:
         """Why it got nothing when all flavors had been tried."""
         self.source: Workload | None = None
         """The object that it was last read from."""
+        self.told = ""
+        """The reason in its condition QuotaReserved, if it has one."""
         self.waits_in = ""
         """The cluster queue that it waits in, if any."""
 

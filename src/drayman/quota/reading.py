@@ -38,6 +38,8 @@ class Reading(Struct, frozen=True):
 
     facts: Facts
     holding: Holding | None
+    told: str
+    """Why it has no quota, as its condition says it; empty: nothing was said yet. Not among the facts: nothing is decided by it."""
 
 
 def key_of(namespace: str, name: str) -> str:
@@ -91,7 +93,9 @@ def read(
         replaces=_replaced(workload),
         owner=_owner(workload),
     )
-    return Reading(facts, _holding(workload, status, demands))
+    told = status.condition(QUOTA_RESERVED)
+    reason = "" if told is None else told.reason
+    return Reading(facts, _holding(workload, status, demands), reason)
 
 
 def _replaced(workload: Workload) -> str:

@@ -7,26 +7,18 @@ workload, apart from any cycle. Whoever drives the engine writes decisions into 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from drayman.api.core import Namespace, Node, Pod
-from drayman.api.custom_groups import KueueTopology, spec_of
+from drayman.api.custom_groups import spec_of
 from drayman.api.kueue import (
     ClusterQueue,
     ClusterQueueSpec,
-    Cohort,
-    CohortSpec,
     LocalQueue,
-    ResourceFlavor,
-    ResourceFlavorSpec,
 )
 from drayman.api.kueue_workload import Admission, Workload
 from drayman.api.limit_ranges import LimitRange
-from drayman.api.pods import is_finished
-from drayman.placement.fit.readiness import is_ready
 from drayman.quota.admissions import by_resource, holding_of
 from drayman.quota.amounts import Amounts, plus
-from drayman.quota.books import Books
 from drayman.quota.claim_charges import ClaimCharges
 from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.cycle import Cycle
@@ -48,22 +40,20 @@ from drayman.quota.reasons import (
 )
 from drayman.quota.settings import IGNORE_UNDECLARED, QuotaSettings
 from drayman.quota.standing import standing_of
+from drayman.quota.surroundings import Surroundings
 from drayman.quota.waiting import Again
 
 
-class QuotaState:
+class QuotaState(Surroundings):
     """All queues and workloads of a cluster."""
 
     def __init__(self, settings: QuotaSettings, pricing: Pricing | None = None) -> None:
+        super().__init__()
         self.settings = settings
-        self.books = Books()
         self.entries: dict[str, Entry] = {}
         self._successors: dict[tuple[str, str], str] = {}
         """By the owner and the key of a workload, the one that takes its place when it gets quota."""
         self._pricing = pricing
-        self._nodes: dict[str, object] = {}
-        """What was last seen of each node, as far as places depend on it."""
-        self._namespaces: dict[str, Mapping[str, str]] = {}
         self._limit_ranges: dict[str, dict[str, LimitRange]] = {}
         self._preemptor = Preemptor(self.books.queues, self.books.ledger, settings.fair_sharing)
         self._for_room = ForRoom(self._preemptor)
@@ -87,18 +77,6 @@ class QuotaState:
         )
 
     # Queues and what they are made of. A spec that makes no sense raises DecodeError or SelectorError and changes nothing.
-
-    def set_flavor(self, flavor: ResourceFlavor) -> None:
-        self.books.set_flavor(flavor.metadata.name, spec_of(ResourceFlavorSpec, flavor))
-
-    def remove_flavor(self, name: str) -> None:
-        self.books.set_flavor(name, None)
-
-    def set_cohort(self, cohort: Cohort) -> None:
-        self.books.set_cohort(cohort.metadata.name, spec_of(CohortSpec, cohort))
-
-    def remove_cohort(self, name: str) -> None:
-        self.books.set_cohort(name, None)
 
     def set_cluster_queue(self, value: ClusterQueue, now: float) -> None:
         name = value.metadata.name
@@ -149,44 +127,6 @@ class QuotaState:
             if self.entries[each].holding is None:
                 self._requeue(self.entries[each], now)
 
-    def set_namespace(self, namespace: Namespace) -> None:
-        self._namespaces[namespace.metadata.name] = namespace.metadata.labels
-        self.books.wake_strangers(self._serves)
-
-    def remove_namespace(self, name: str) -> None:
-        self._namespaces.pop(name, None)
-
-    def set_topology(self, topology: KueueTopology) -> None:
-        self.books.ledger.topologies.set_topology(topology)
-        self.books.after_topology(topology.metadata.name)
-
-    def remove_topology(self, name: str) -> None:
-        self.books.ledger.topologies.remove_topology(name)
-        self.books.after_topology(name)
-
-    def set_node(self, node: Node) -> None:
-        """Follow a node. That it is still there, which nodes say all the time, wakes nobody."""
-        status = node.status
-        shown = (node.metadata.labels, node.spec, status.allocatable, is_ready(status.conditions))
-        if self._nodes.get(node.metadata.name) != shown:
-            self._nodes[node.metadata.name] = shown
-            self.books.ledger.topologies.set_node(node)
-            self.books.after_nodes()
-
-    def remove_node(self, name: str) -> None:
-        self._nodes.pop(name, None)
-        self.books.ledger.topologies.remove_node(name)
-
-    def set_pod(self, pod: Pod) -> None:
-        """A pod that may use a node in a topology without a workload that has its place."""
-        self.books.ledger.topologies.set_pod(pod)
-        if is_finished(pod):
-            self.books.after_nodes()
-
-    def remove_pod(self, uid: str) -> None:
-        self.books.ledger.topologies.remove_pod(uid)
-        self.books.after_nodes()
-
     def set_limit_range(self, value: LimitRange) -> None:
         """What waits gets its defaults and has to keep to its limits. Who has quota keeps it."""
         of_namespace = self._limit_ranges.setdefault(value.metadata.namespace, {})
@@ -195,7 +135,10 @@ class QuotaState:
             self._read_again(value.metadata.namespace)
 
     def remove_limit_range(self, namespace: str, name: str) -> None:
-        if self._limit_ranges.get(namespace, {}).pop(name, None) is not None:
+        of_namespace = self._limit_ranges.get(namespace, {})
+        if of_namespace.pop(name, None) is not None:
+            if not of_namespace:
+                del self._limit_ranges[namespace]
             self._read_again(namespace)
 
     def _read_again(self, namespace: str) -> None:
@@ -233,7 +176,7 @@ class QuotaState:
             self._local.leave(entry.facts.queue, facts.key)
             entry.update(facts)
         self._local.join(facts.queue, facts.key)
-        entry.source = workload
+        entry.source, entry.told = workload, reading.told
         if facts.replaces:
             self._successors[facts.owner, facts.replaces] = facts.key
         if self._is_superseded(facts):
@@ -463,16 +406,20 @@ class QuotaState:
         return decisions
 
     def replaced(self, key: str, lost: frozenset[str]) -> Admission | NotPlaced | None:
-        """The admission of a workload with other places for its pods on lost hosts. None if it holds nothing. Changes nothing.
+        """The admission of a workload with other places for its pods on lost hosts. None if it holds nothing that is known of. Changes
+        nothing. What cannot be priced has no other places: nobody knows what its pods need.
 
         Raises DecodeError where its assignment cannot be read.
         """
         entry = self.entries.get(key)
         holding = None if entry is None else entry.holding
-        if entry is None or holding is None or isinstance(entry.facts.demands, Unpriced):
+        if entry is None or holding is None:
             return None
+        demands = entry.facts.demands
+        if isinstance(demands, Unpriced):
+            return NotPlaced(demands.message)
         with self.books.ledger.trial():
-            return self._placing.replaced(entry.facts.demands, holding.admission, lost)
+            return self._placing.replaced(demands, holding.admission, lost)
 
     def in_the_way(self, key: str, admission: Admission) -> list[str]:
         """Whom a workload that waits would have to drive out for room, by key, if it got quota; nobody if it may not. Changes nothing."""
@@ -511,17 +458,13 @@ class QuotaState:
         if queue.node is None:
             text = f"ClusterQueue {queue.name} is inactive: its cohorts form a circle, beginning with {queue.spec.cohort_name}"
             return Again.ALONE, Refused(entry.key, SUSPENDED, text)
-        if not self._serves(queue, entry.facts.namespace):
+        if not self.serves(queue, entry.facts.namespace):
             text = "Workload namespace doesn't match ClusterQueue selector"
             return Again.NAMESPACE, Refused(entry.key, MISCONFIGURED, text)
         if entry.facts.failed_checks:
             text = "The workload has failed admission checks"
             return Again.ALONE, Refused(entry.key, PENDING_EVALUATION, text)
         return None
-
-    def _serves(self, queue: ClusterQueueState, namespace: str) -> bool:
-        labels = self._namespaces.get(namespace)
-        return queue.serves is not None and labels is not None and queue.serves.matches(labels)
 
     def standing(self, key: str) -> Evicted | Refused | None:
         """What the state of its queue means for a workload: that it has to give up its quota, or why it cannot get any.

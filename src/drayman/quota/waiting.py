@@ -217,10 +217,6 @@ class Waiting:
                 del self._later[key]
                 self._push(entry)
 
-    def due_at(self) -> float | None:
-        """When the next of those that wait for a time is due."""
-        return min((each.facts.requeue_at for each in self._later.values()), default=None)
-
     def is_aside(self, entry: Entry) -> bool:
         """Whether a workload that waits was tried in vain, or must not be tried yet."""
         return self._is_put_aside(entry.key) or self._shape(entry) in self._pooled

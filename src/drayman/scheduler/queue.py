@@ -174,7 +174,7 @@ class Queue:
         `priority` is what the group of a gang says about that, `leaf` the queue of KAI that the pod is in.
         """
         uid = pod.metadata.uid
-        key = uid if gang is None else _key_of(gang)
+        key = uid if gang is None else gang.text
         if uid in self and self._unit_of.get(uid, uid) != key:
             self.remove(uid)  # it was in another unit before
         entry = self._entries.get(key)
@@ -384,7 +384,7 @@ class Queue:
 
     def reconsider(self, gang: GangKey) -> bool:
         """A member of a gang has changed. If that waits for members, it is tried again; returns whether it is."""
-        entry = self._entries.get(_key_of(gang))
+        entry = self._entries.get(gang.text)
         if entry is None or entry.key not in self._waiting:
             return False
         self._leave_shape(entry)
@@ -497,7 +497,3 @@ class Queue:
             entry = self._entries.get(uid)
             if entry is not None and entry.ticket == ticket:
                 self._put_in_line(entry)
-
-
-def _key_of(gang: GangKey) -> str:
-    return f"gang {gang.dialect.value} {gang.namespace}/{gang.name} {gang.uid}"

@@ -1,6 +1,7 @@
 """The status of queues of KAI: what their work holds and asks for, and which queues are below them.
 
-It is written a moment after something changes, for all changes until then. Nothing here reads it: what queues have is counted.
+It is written a moment after something changes, for all changes until then, and again after a while where that failed. Nothing here reads
+it: what queues have is counted.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from drayman.scheduler.writes import MANAGER
 
 _log: Final = logging.getLogger(__name__)
 _GATHER_S: Final = 0.5
+_RETRY_S: Final = 5.0
 _QUEUES: Final = typed(KaiQueue)
 _GPU: Final = "nvidia.com/gpu"
 """The name that KAI has for GPUs of any kind in the status of a queue."""
@@ -82,7 +84,15 @@ class QueueStatuses:
         patch = merge_patch({"metadata": {"uid": queue.metadata.uid}, "status": status})
         options = WriteOptions(field_manager=MANAGER)
         write = PatchWrite(_QUEUES, name, patch, None, subresource="status", options=options)
-        return Bundle([write], lambda error: _complain(name, error))
+        return Bundle([write], lambda error: self._failed(name, error))
+
+    def _failed(self, name: str, error: ClusterError) -> None:
+        """A queue that is gone, or is another one by now, is heard of anyway. Whatever else it was, it is tried again."""
+        if isinstance(error, NotFoundError | ConflictError):
+            _log.debug("queue %s: %s", name, error)
+            return
+        _log.warning("queue %s: its status is written again in %g s: %s", name, _RETRY_S, error)
+        asyncio.get_running_loop().call_later(_RETRY_S, self._news.set)
 
 
 def _listed(amounts: Amounts) -> Json:
@@ -91,8 +101,3 @@ def _listed(amounts: Amounts) -> Json:
         "memory": str(Quantity(amounts.memory, Format.BINARY_SI)),
         _GPU: str(amounts.gpu),
     }
-
-
-def _complain(name: str, error: ClusterError) -> None:
-    is_expected = isinstance(error, NotFoundError | ConflictError)
-    _log.log(logging.DEBUG if is_expected else logging.WARNING, "queue %s: %s", name, error)

@@ -79,7 +79,7 @@ async def test_two_nodes_are_not_replaced() -> None:
         found = await room.workload(has("Evicted", "True", "NodeFailures"), "first")
         condition = found.status.condition("Evicted")
         assert condition is not None
-        assert "more than one node is lost" in condition.message
+        assert condition.message == f"More than one of its nodes is lost: {rack}1, {rack}2"
 
 
 async def test_g30_without_another_node_the_workload_is_evicted() -> None:

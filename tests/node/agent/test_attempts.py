@@ -143,7 +143,7 @@ async def test_own_root(tmp_path: Path) -> None:
         )
     )
     await until(lambda: attempt.log.exists() and "F zero" in attempt.log.read_text())
-    said = [line.partition(" F ")[2] for line in lines(attempt)]
+    said = [line.partition(" F ")[2] for line in lines(attempt) if line.startswith("stdout")]
     assert said[0] == "content"
     assert "refused" in said
     assert "/dev/given" in said

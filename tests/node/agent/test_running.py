@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -17,9 +16,9 @@ NAMED_CLAIM = [{"name": "gpu", "resourceClaimName": "c"}]
 USES_CLAIM = {"resources": {"claims": [{"name": "gpu"}]}}
 
 
-async def test_a_pod_ends_and_reports_how(tmp_path: Path) -> None:
+async def test_a_pod_ends_and_reports_how() -> None:
     """Init containers run first, exit codes are reported, and the pod stays until it is deleted."""
-    async with world(tmp_path) as here, here.agent() as agent:
+    async with world() as here, here.agent() as agent:
         node = await here.client.get(NODES.as_values(), NODE)
         assert node["status"]["capacity"]["pods"] == "110"
         pod = await here.pod(
@@ -38,9 +37,9 @@ async def test_a_pod_ends_and_reports_how(tmp_path: Path) -> None:
         await here.gone("p")
 
 
-async def test_devices_come_before_containers_and_go_after_them(tmp_path: Path) -> None:
+async def test_devices_come_before_containers_and_go_after_them() -> None:
     """A container sees what CDI adds for its claim; nothing is prepared when the pod is gone. Two pods can share a claim."""
-    async with world(tmp_path) as here, here.agent() as agent:
+    async with world() as here, here.agent() as agent:
         pods = [
             await here.pod(
                 name,
@@ -69,10 +68,10 @@ async def test_devices_come_before_containers_and_go_after_them(tmp_path: Path) 
         assert await here.events("FailedPrepareDynamicResources")
 
 
-async def test_an_agent_finds_what_another_left(tmp_path: Path) -> None:
+async def test_an_agent_finds_what_another_left() -> None:
     """Containers run on without an agent. The next one does not start them again, and ends what was deleted meanwhile."""
     script = "echo up; while :; do sleep 0.05; done"
-    async with world(tmp_path) as here, here.plugin():
+    async with world() as here, here.plugin():
         async with here.agent() as agent:
             stays = await here.pod("stays", container(script))
             goes = await here.pod(
@@ -99,7 +98,7 @@ async def test_an_agent_finds_what_another_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not may_mount(), reason="this machine permits no mount namespaces")
-async def test_volumes_and_variables(tmp_path: Path) -> None:
+async def test_volumes_and_variables() -> None:
     """Files and variables come from the objects that the pod names; a missing one is named and awaited."""
     script = "cat /nowhere/config/key /nowhere/about/name /nowhere/token/token; echo; echo $WORD $POD $BOTH"
     mounts = [
@@ -122,7 +121,7 @@ async def test_volumes_and_variables(tmp_path: Path) -> None:
             "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]},
         },
     ]
-    async with world(tmp_path) as here, here.agent() as agent:
+    async with world() as here, here.agent() as agent:
         account = {"metadata": {"name": "default"}}
         await here.client.create(SERVICE_ACCOUNTS.as_values(), account, NAMESPACE)
         pod = await here.pod(
@@ -152,18 +151,18 @@ def _waiting(pod: dict) -> dict:  # type: ignore[type-arg]
     return found
 
 
-async def test_an_image_without_a_meaning_is_refused(tmp_path: Path) -> None:
+async def test_an_image_without_a_meaning_is_refused() -> None:
     """The container says why, and nothing is started."""
-    async with world(tmp_path) as here, here.agent():
+    async with world() as here, here.agent():
         await here.pod("p", {"name": "main", "image": "nginx:1", "command": ["true"]})
         found = await here.until("p", lambda pod: _waiting(pod).get("message"))
         assert _waiting(found)["reason"] == "ErrImageNeverPull"
         assert _waiting(found)["message"].startswith("image nginx:1 means nothing on this node")
 
 
-async def test_a_container_is_restarted(tmp_path: Path) -> None:
+async def test_a_container_is_restarted() -> None:
     """At once the first time, and then only after a while, which the status says."""
-    async with world(tmp_path) as here, here.agent():
+    async with world() as here, here.agent():
         await here.pod("p", container("exit 1"), restartPolicy="Always")
         found = await here.until("p", lambda pod: _waiting(pod).get("reason") == "CrashLoopBackOff")
         status = found["status"]["containerStatuses"][0]
@@ -172,9 +171,9 @@ async def test_a_container_is_restarted(tmp_path: Path) -> None:
         await here.gone("p")
 
 
-async def test_a_node_that_is_simulated_is_left_alone(tmp_path: Path) -> None:
+async def test_a_node_that_is_simulated_is_left_alone() -> None:
     """A real node does not take over the name of a simulated one."""
-    async with world(tmp_path) as here:
+    async with world() as here:
         await here.cluster.add_node(NODE)
         labels = {"metadata": {"labels": {"drayman.dev/simulated": "true"}}}
         await here.client.patch(NODES, NODE, merge_patch(labels))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -103,8 +104,15 @@ class World:
 
 
 @asynccontextmanager
-async def world(folder: Path) -> AsyncIterator[World]:
-    """The folder should have a short path: there are sockets below."""
+async def world() -> AsyncIterator[World]:
+    """In a folder with a short path, because there are sockets below."""
+    with tempfile.TemporaryDirectory(prefix="node") as name:
+        async with _world(Path(name)) as here:
+            yield here
+
+
+@asynccontextmanager
+async def _world(folder: Path) -> AsyncIterator[World]:
     async with TestCluster(folder) as cluster:
         options = AgentOptions(NODE, folder / "n", registry_interval_s=0.02)
         yield World(cluster, options)

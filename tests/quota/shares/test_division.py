@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drayman.placement.queueing.queues import Queue, QueueTree
 from drayman.quota.shares.division import divide, fair_shares
+from quota.shares.portions import Sister, portions
+from rounds import rounds
 
 MANY = 1000
 
@@ -195,3 +197,30 @@ def test_shares_are_those_of_a_direct_computation(
     ideal = filled(queues, Fraction(total) - sum(quotas.values()), more)
     for each in queues:
         assert abs(shares[each.name] - quotas[each.name] - ideal[each.name]) <= len(queues)
+
+
+@settings(max_examples=rounds(300))
+@given(sisters(), demands, st.integers(0, 40))
+def test_shares_are_those_of_a_division_by_hand(
+    queues: list[Queue], demand: dict[str, int], total: int
+) -> None:
+    """To the unit: who gets the last ones is decided by remainders and age."""
+    by_hand = [
+        Sister(
+            e.name,
+            -1 if e.quota is None else int(e.quota),
+            -1 if e.limit is None else int(e.limit),
+            int(e.weight),
+            e.priority,
+            -e.created,
+            demand[e.name],
+        )
+        for e in queues
+    ]
+    assert divide(queues, total, demand) == portions(by_hand, total)
+
+
+def test_what_comes_out_even_leaves_the_rest_to_the_largest_remainders() -> None:
+    """One queue gets just what it wants. Another round by weight would give the last unit to the queue that rounding cost less."""
+    queues = [q("a", weight=5), q("b", weight=4), q("c", weight=3)]
+    assert divide(queues, 8, {"a": MANY, "b": MANY, "c": 2}) == {"a": 3, "b": 3, "c": 2}

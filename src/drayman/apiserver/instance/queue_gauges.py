@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from drayman.api.errors import DecodeError
-from drayman.api.kueue import status_of
-from drayman.api.kueue_workload import QUOTA_RESERVED, WorkloadStatus
 from drayman.quota.amounts import FlavorResource
 from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.demands import Unpriced
@@ -38,7 +35,9 @@ def _cluster_queue(queue: ClusterQueueState, *, is_active: bool) -> Iterator[Gau
     for status, number in (("active", len(waiting) - aside), ("inadmissible", aside)):
         yield "kueue_pending_workloads", text, {**name, "status": status}, number
     text = "Workloads without quota, by the reason that they are told."
-    for reason, number in sorted(Counter(map(_reason, waiting)).items()):
+    for reason, number in sorted(
+        Counter(each.told or "PendingEvaluation" for each in waiting).items()
+    ):
         labels = {**name, "reason": reason, "underlying_cause": ""}
         yield "kueue_unadmitted_workloads", text, labels, number
     holders = queue.holders.values()
@@ -54,18 +53,6 @@ def _cluster_queue(queue: ClusterQueueState, *, is_active: bool) -> Iterator[Gau
     for status in _STATUSES:
         labels = {**name, "status": status}
         yield "kueue_cluster_queue_status", "Whether a queue is active.", labels, status == now
-
-
-def _reason(entry: Entry) -> str:
-    """Why a workload has no quota, as its condition says it."""
-    try:
-        status = (
-            WorkloadStatus() if entry.source is None else status_of(WorkloadStatus, entry.source)
-        )
-    except DecodeError:
-        return "Misconfigured"
-    condition = status.condition(QUOTA_RESERVED)
-    return "PendingEvaluation" if condition is None else condition.reason
 
 
 def _resources(queue: ClusterQueueState, *, fair: bool) -> Iterator[Gauge]:

@@ -103,6 +103,19 @@ def ensure_client_certificate(
     return certificate, key
 
 
+def issue_node_certificate(
+    directory: Path, target: tuple[Path, Path], node: str, address: str, now: datetime
+) -> None:
+    """Write a certificate, and its key, with which a node serves at its address. Raises AuthorityError."""
+    names = x509.SubjectAlternativeName([_general_name(each) for each in (address, node)])
+    use = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
+    signed_by = directory / "ca.crt", directory / "ca.key"
+    try:
+        _issue(signed_by, target, _name(f"system:node:{node}"), [names, use], now)
+    except OSError as error:
+        raise AuthorityError(f"{error.filename or directory}: {error.strerror}") from error
+
+
 def _make_serving(
     files: ServingFiles, authority_key: Path, hosts: tuple[str, ...], now: datetime
 ) -> None:

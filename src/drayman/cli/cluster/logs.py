@@ -19,10 +19,9 @@ from drayman.questions.which_cluster import folder_of
 _POLL_S: Final = 0.2
 _EPILOG: Final = """\b
 Examples:
-  drayman logs scheduler                who went where, with which devices, and why others wait
+  drayman logs scheduler                who went where, with which devices
   drayman logs scheduler -f --tail 0    the next decisions
   drayman logs queues controllers       several at once
-  drayman logs scheduler | grep DRA     placements with claims
 """
 
 

@@ -6,32 +6,24 @@ import asyncio
 import gc
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from drayman.apiserver.instance.folder import Folder, FolderError, Record
+from drayman.apiserver.instance.folder import Folder, FolderError
+from drayman.cli.cluster.background import LABEL, LogSaysMoreError, started_in_background
 from drayman.cli.cluster.live import is_wanted, show
 from drayman.cli.cluster.log_file import log_to
+from drayman.cli.cluster.node_here import NodeHere
 from drayman.cli.completing import profile_names
 from drayman.cli.errors import UserError, reason
-from drayman.cli.node_agent import (
-    connection_as_node,
-    driver_option,
-    find_drivers,
-    images_option,
-    machine_name,
-    read_images,
-    running_node,
-)
+from drayman.cli.node_agent import driver_option, images_option, read_images
 from drayman.cli.options import data_dir_option, prices_option, waiting_options
 from drayman.cli.output import say, to_stdout
 from drayman.cli.prices import load_prices
@@ -42,12 +34,7 @@ if TYPE_CHECKING:
     from drayman.apiserver.instance import Instance, Options
     from drayman.apiserver.instance.control_plane import ControlPlane
     from drayman.controllers.quota.source import ConfigurationSource
-    from drayman.node.agent.images import Images
 
-_PATIENCE_S: Final = 60.0
-"""How long a background process may make no progress while starting."""
-_LABEL: Final = "starting"
-_POLL_S: Final = 0.05
 _COLLECTOR_THRESHOLDS: Final = (50_000, 20, 100)
 _SWITCH_S: Final = 0.0002
 """How long a thread that works on something large keeps the event loop waiting, each time the event loop has waited for a client."""
@@ -56,8 +43,8 @@ _EPILOG: Final = """\b
 Examples:
   drayman up                            serve until Ctrl-C, state is kept
   drayman up --ephemeral --port 0       keep nothing, any free port: for tests
-  drayman up --detach                   keep running in the background
   drayman up --node                     pods run on this machine, as processes
+  drayman up --detach                   keep running in the background
   export KUBECONFIG=$(drayman kubeconfig --path)
   kubectl get namespaces
   drayman down                          stop it; state is kept
@@ -247,7 +234,7 @@ def up(
                 f"{host} can be reached by other machines, and anyone who has the token can do everything;"
                 " use --expose if that is intended"
             )
-        node = _NodeHere(images, driver_names, ephemeral) if images is not None else None
+        node = NodeHere(images, driver_names, ephemeral) if images is not None else None
         asyncio.run(_serve(options, stack, node, is_live=is_wanted(no_color)))
     say("stopped")
 
@@ -321,10 +308,6 @@ def _refuse_running(folder: Folder) -> None:
         )
 
 
-class _LogSaysMoreError(UserError):
-    """It did not start, and the log in the data directory may say why."""
-
-
 @contextmanager
 def _prepared(folder: Folder) -> Iterator[None]:
     """Make the directory. If it is new and the cluster does not start, it is removed again.
@@ -339,34 +322,13 @@ def _prepared(folder: Folder) -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        if is_new and not isinstance(error, _LogSaysMoreError):
+        if is_new and not isinstance(error, LogSaysMoreError):
             shutil.rmtree(folder.path, ignore_errors=True)
         raise
 
 
-@dataclass(frozen=True, slots=True)
-class _NodeHere:
-    """This machine as a node of the cluster."""
-
-    images: Images
-    drivers: tuple[str, ...]
-    is_ephemeral: bool
-
-    def running(self, options: Options) -> AbstractAsyncContextManager[object]:
-        """Raises UserError when it is entered."""
-        from drayman.node.agent.running import AgentOptions, AtEnd
-
-        name = machine_name()
-        root = options.folder.path / "node"
-        at_end = AtEnd.REMOVE if self.is_ephemeral else AtEnd.KILL
-        address = options.host if options.is_loopback else ""
-        agent = AgentOptions(name, root, address, self.images, at_end=at_end)
-        connection = connection_as_node(options.folder, root, name)
-        return running_node(connection, agent, find_drivers(self.drivers, name))
-
-
 async def _serve(
-    options: Options, until: ExitStack, node: _NodeHere | None, *, is_live: bool
+    options: Options, until: ExitStack, node: NodeHere | None, *, is_live: bool
 ) -> None:
     """Serve until a signal arrives. `until`, and with it the display, ends after everything else."""
     begun = time.monotonic()
@@ -395,7 +357,7 @@ async def _started(options: Options, stop: asyncio.Event) -> Instance | None:
     """The instance once it is ready; None if it is to stop before. Raises UserError."""
     from drayman.apiserver.instance import AddressTakenError, InstanceError, start
 
-    with gauged(_LABEL) as gauge:
+    with gauged(LABEL) as gauge:
         starting = asyncio.create_task(start(options, gauge.update))
         stopping = asyncio.create_task(stop.wait())
         try:
@@ -451,57 +413,8 @@ def _detach(folder: Folder, ephemeral: bool) -> None:
     _refuse_running(folder)
     arguments = [word for word in sys.argv[1:] if word != "--detach"]
     with _prepared(folder):
-        record = _started_in_background(folder, arguments)
+        record = started_in_background(folder, arguments)
     to_stdout(f"Kubernetes API  {record.url}  (process {record.pid})")
     _print_found(record.found)
     to_stdout(f"kubeconfig      {record.kubeconfig}")
     to_stdout(f"log             {folder.log}")
-
-
-def _started_in_background(folder: Folder, arguments: list[str]) -> Record:
-    try:
-        log = folder.log.open("ab")
-    except OSError as error:
-        raise UserError(f"{folder.log}: {reason(error)}") from error
-    with log:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "drayman", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    try:
-        return _wait_ready(folder, child)
-    except (KeyboardInterrupt, UserError):
-        # Not when the terminal is closed: the child is to outlive it.
-        child.terminate()
-        raise
-
-
-def _wait_ready(folder: Folder, child: subprocess.Popen[bytes]) -> Record:
-    """The record of the child once it is ready. Raises UserError if it ends before, or makes no progress."""
-    seen: Record | None = None
-    deadline = time.monotonic() + _PATIENCE_S
-    with gauged(_LABEL) as gauge:
-        while time.monotonic() < deadline:
-            record = folder.running()
-            if record is not None and record.pid == child.pid:
-                gauge.update(record.percent, 100)
-                if record.ready:
-                    return record
-                if record != seen:
-                    seen, deadline = record, time.monotonic() + _PATIENCE_S
-            if child.poll() is not None:
-                kind = UserError if child.returncode == UserError.exit_code else _LogSaysMoreError
-                raise kind(f"it did not start: {_why_it_ended(folder, child)}")
-            time.sleep(_POLL_S)
-    so_far = "" if seen is None else f", when {seen.progress}"
-    raise _LogSaysMoreError(
-        f"it has made no progress for {_PATIENCE_S:.0f} s{so_far}; see {folder.log}"
-    )
-
-
-def _why_it_ended(folder: Folder, child: subprocess.Popen[bytes]) -> str:
-    lines = folder.log.read_text(errors="replace").strip().splitlines()
-    return lines[-1].removeprefix("error: ") if lines else f"exit status {child.returncode}"

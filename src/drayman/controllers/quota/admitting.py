@@ -12,6 +12,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from drayman.api.core import Namespace, Node, Pod
@@ -67,6 +68,8 @@ _SOON_S: Final = 0.01
 """After which the cache should show what somebody else has written."""
 
 Listener = Callable[[Key], None]
+Change = Callable[[QuotaState], None]
+"""Tells an engine of something."""
 
 
 class Admitting:
@@ -84,12 +87,12 @@ class Admitting:
             lambda: self.state,
             self._runs_elsewhere,
         )
-        LostNodes(shared, lambda: self.state, self.rooms)
+        lost_nodes = LostNodes(shared, lambda: self.state, self.rooms)
         self._changed: OrderedDict[Key, None] = OrderedDict()
         """Workloads to be looked at, in the order of their changes."""
         self._event = asyncio.Event()
         self._breaks = Breaks()
-        self._listeners: list[Listener] = []
+        self._listeners: list[Listener] = [lost_nodes.told]
         self._queue_listeners: list[Callable[[], None]] = []
         self._count_listeners: list[Callable[[], None]] = []
         self._touched: set[Key] = set()
@@ -100,7 +103,8 @@ class Admitting:
         self._is_new = True
         self.knows_all = False
         """Whether the engine has been told of everything that there is."""
-        self._is_told = False
+        self._meanwhile: list[Change] | None = None
+        """What happened since a new engine is being filled beside this one; None if none is."""
         self._has_topologies = False
         for type_, resource in _FOLLOWED.items():
             informer = shared.informers.informer(resource)
@@ -133,7 +137,7 @@ class Admitting:
     @property
     def is_complete(self) -> bool:
         """Whether the engine was told of every Workload there is: only then it knows who pays for claims."""
-        return self._is_told and not self._is_new
+        return self.knows_all and not self._is_new and self._meanwhile is None
 
     def charges_changed(self) -> None:
         """Have those be looked at whose charges are other ones now, and those that wait for what is free."""
@@ -163,16 +167,17 @@ class Admitting:
             old, new, gone = notice.old, notice.object, notice.type == DELETED
             if self._is_new:
                 return
+            change = partial(self._take, type_=type_, value=new, gone=gone)
             if type_ in _OF_TOPOLOGIES:
-                if self._has_topologies:
-                    self._take(type_, new, gone=gone)
+                if self._has_topologies or self._meanwhile is not None:
+                    self._change(change)
                     self._event.set()
                 return
             if old is not None and not gone and not _is_otherwise(old, new):
                 return
             if type_ is KueueTopology and not self._has_topologies:
                 self._is_new = True  # The engine has to be told of nodes and pods, too.
-            self._take(type_, new, gone=gone)
+            self._change(change)
             self._queues_changed()
             self._event.set()
 
@@ -191,9 +196,15 @@ class Admitting:
         for listener in (*self._queue_listeners, *self._count_listeners):
             listener()
 
-    def _take(self, type_: type, value: Any, *, gone: bool) -> None:
-        """Tell the engine of an object that queues depend on."""
-        state, now, metadata = self.state, self._shared.clock(), value.metadata
+    def _change(self, change: Change) -> None:
+        """Tell the engine of something, and the one that is to take its place."""
+        change(self.state)
+        if self._meanwhile is not None:
+            self._meanwhile.append(change)
+
+    def _take(self, state: QuotaState, type_: type, value: Any, *, gone: bool) -> None:
+        """Tell an engine of an object that queues depend on."""
+        now, metadata = self._shared.clock(), value.metadata
         try:
             if type_ is ResourceFlavor:
                 state.remove_flavor(metadata.name) if gone else state.set_flavor(value)
@@ -227,7 +238,7 @@ class Admitting:
         self.look_at([(metadata.namespace, metadata.name)])
 
     def _price_again(self, key: str) -> None:
-        self.state.devices_changed(key)
+        self._change(lambda state: state.devices_changed(key))
         namespace, _, name = key.partition("/")
         self.look_at([(namespace, name)])
 
@@ -250,11 +261,10 @@ class Admitting:
             await self._round()
 
     async def _round(self) -> None:
-        if self._is_new:
+        while self._is_new:
             await self._begin()
             self.rooms.look_again()
         await self._take_changes()
-        self.knows_all = True
         outcome = await self._decide()
         if outcome is not Outcome.WRITTEN:
             pause = _PAUSE_S if outcome is Outcome.REFUSED else _SOON_S
@@ -356,18 +366,29 @@ class Admitting:
         self._event.set()
 
     async def _begin(self) -> None:
-        """Tell a new engine of everything."""
-        self.state = self._new_state()
-        self._is_new = self.knows_all = False
-        self._is_told = False
-        self._has_topologies = len(self._caches[KueueTopology]) > 0
-        if self._has_topologies:
-            self.state.books.ledger.topologies.counter = DeviceCounter(self._view.state)
+        """Put an engine that was told of everything in the place of this one, which everybody asks until then.
+
+        What was read may be old by the time that the engine is told of it: whatever happens meanwhile is told once more at the end.
+        """
+        self._is_new, self._meanwhile = False, []
+        state = self._new_state()
+        has_topologies = len(self._caches[KueueTopology]) > 0
+        if has_topologies:
+            state.books.ledger.topologies.counter = DeviceCounter(self._view.state)
         for type_, cache in self._caches.items():
-            if type_ not in _OF_TOPOLOGIES or self._has_topologies:
+            if type_ not in _OF_TOPOLOGIES or has_topologies:
                 for value in cache:
-                    self._take(type_, value, gone=False)
+                    self._take(state, type_, value, gone=False)
                     await self._breaks.between()
+        for known in self._shared.book.all():
+            self._tell(state, known.key, "/".join(known.key))
+            await self._breaks.between()
+        meanwhile, self._meanwhile = self._meanwhile, None
+        if self._is_new:
+            return  # Everything is to be otherwise once more.
+        for change in meanwhile:
+            change(state)
+        self.state, self._has_topologies, self.knows_all = state, has_topologies, True
         for known in self._shared.book.all():
             self._changed[known.key] = None
         self._queues_changed()
@@ -379,7 +400,6 @@ class Admitting:
             for listener in self._listeners:
                 listener(key)
             await self._breaks.between()
-        self._is_told = True
         for name in self.state.claims.take_changed():
             self._touch(name)
             namespace, _, workload = name.partition("/")
@@ -390,7 +410,7 @@ class Admitting:
         """Tell the engine of a Workload as it is known to be."""
         name = "/".join(key)
         self._touch(name)
-        self._tell(key, name)
+        self._tell(self.state, key, name)
         self._touch(name)
 
     def _touch(self, name: str) -> None:
@@ -405,22 +425,22 @@ class Admitting:
             if queue:
                 self._touched.add(("", queue))
 
-    def _tell(self, key: Key, name: str) -> None:
+    def _tell(self, state: QuotaState, key: Key, name: str) -> None:
         known = self._shared.book.find(key)
         if known is None:
-            self.state.remove_workload(name)
+            state.remove_workload(name)
             self.devices.forget(name)
             self.rooms.forget(key)
             return
         self.rooms.follow(known)
         if known.problem or (known.spec.active and life.is_deactivated(known.status)):
             # One that was made active again waits from when its status says so: what was counted against it is forgotten first.
-            self.state.remove_workload(name)
+            state.remove_workload(name)
             return
         try:
-            self.state.set_workload(known.workload, self._shared.clock())
+            state.set_workload(known.workload, self._shared.clock())
         except ApiError as error:
-            self.state.remove_workload(name)
+            state.remove_workload(name)
             _log.warning("Workload %s makes no sense: %s", name, error)
 
     def forget(self, key: Key) -> None:

@@ -28,7 +28,7 @@ from drayman.cluster.together import write_together
 from drayman.controllers.quota.book import Known
 from drayman.controllers.quota.loop import Key
 from drayman.controllers.quota.pod_writes import PodWrites
-from drayman.controllers.quota.rooms import RoomKeeping
+from drayman.controllers.quota.rooms import RoomKeeping, no_room_for
 from drayman.controllers.quota.seating import BY_WORKLOAD, set_of, workload_keys
 from drayman.controllers.quota.shared import Shared
 from drayman.placement.fit.readiness import is_ready
@@ -62,6 +62,15 @@ class LostNodes:
         self._of_all = True
         """Whether all have to be looked at, as at first."""
         self._of: dict[Key, None] = {}
+        self._untold: set[Key] = set()
+        """Those with a lost node that the engine does not know to hold quota yet. They are looked at when it is told of them."""
+
+    def told(self, key: Key) -> None:
+        """The engine was told of a Workload."""
+        if key in self._untold:
+            self._untold.discard(key)
+            self._of[key] = None
+            self._rooms.look_again()
 
     def _node(self, notice: Notice[Node]) -> None:
         old, new = notice.old, notice.object
@@ -115,7 +124,9 @@ class LostNodes:
             return
         every = sorted(before | lost)
         if len(every) > 1:
-            await self._rooms.evict(known, f"more than one node is lost: {', '.join(every)}")
+            await self._rooms.evict(
+                known, f"More than one of its nodes is lost: {', '.join(every)}"
+            )
             return
         if before != lost:
             unhealthy = tuple(UnhealthyNode(name=each) for each in every)
@@ -149,16 +160,14 @@ class LostNodes:
     async def _replace(self, known: Known, lost: frozenset[str]) -> None:
         found = self._state().replaced("/".join(known.key), lost)
         if found is None:
-            self._of_all = (
-                True  # The engine does not know of it yet. It is looked at again when it does.
-            )
+            self._untold.add(known.key)
             return
         if isinstance(found, NotPlaced):
-            await self._rooms.evict(known, found.message)
+            await self._rooms.evict(known, no_room_for(found.message))
             return
         room = self._rooms.rearrange(known, found)
         if isinstance(room, Unfit):
-            await self._rooms.evict(known, room.message)
+            await self._rooms.evict(known, no_room_for(room.message))
             return
         failed: list[ClusterError] = []
         bundle = self._shared.book.bundle(

@@ -222,7 +222,7 @@ class RoomKeeping:
             if not isinstance(found, Unfit):
                 continue
             try:
-                await self.evict(known, found.message)
+                await self.evict(known, no_room_for(found.message))
             except ClusterError as error:
                 _log.warning("Workload %s: %s; looking again", reservation.key, error)
                 self._lost.set()
@@ -231,13 +231,17 @@ class RoomKeeping:
         patch = merge_patch({"metadata": {"annotations": {ROOM: text}}})
         await self._shared.client.patch(WORKLOADS, known.name, patch, known.key[0])
 
-    async def evict(self, known: Known, message: str) -> None:
-        """What was admitted has no room any more: it waits again."""
+    async def evict(self, known: Known, text: str) -> None:
+        """What was admitted has lost nodes or devices that it needs: it waits again."""
         if not life.holds_quota(known.status) or life.is_evicted(known.status):
             return
-        text = f"There is no room for its pods any more: {message}"
         status = life.evicted(
             known.status, BY_NODE, text, self._shared.clock(), generation=known.generation
         )
         written = await self._shared.book.write_status(known, status)
         self._shared.book.record(written, "Normal", f"EvictedDueTo{BY_NODE}", text)
+
+
+def no_room_for(message: str) -> str:
+    """What an evicted workload is told whose pods have no room any more."""
+    return f"There is no room for its pods any more: {message}"

@@ -30,6 +30,8 @@ def command_inside(
     launch = attempt.launch()
     root = "own" if launch.own_root else "host"
     env = {**launch.env, "DRAYMAN_CWD": launch.cwd}
+    env |= {"DRAYMAN_USER": str(launch.user)} if launch.user is not None else {}
+    env |= {"DRAYMAN_GROUP": str(launch.group)} if launch.group is not None else {}
     return (*PROGRAM, "--enter", str(pid), root, *command), env
 
 

@@ -2,7 +2,7 @@
 
     images:
       "busybox:*": {}                          # the host's own programs
-      "registry.example/app:1": {command: [/opt/app/serve], args: [--port, "80"]}
+      "registry.example/app:1": {command: [/usr/local/bin/serve], args: [--port, "80"]}
 
 The first pattern that fits counts. `command` and `args` stand for what the image says, so those of a container come before them.
 """

@@ -38,7 +38,7 @@ class Machine:
         """This machine. `folder` is on the disk that pods write to. Raises OSError."""
         pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         return cls(
-            address=address or _own_address(),
+            address=address or own_address(),
             cpus=len(os.sched_getaffinity(0)),
             memory_bytes=pages,
             storage_bytes=shutil.disk_usage(folder).total,
@@ -122,7 +122,7 @@ def conditions(now: str) -> list[dict[str, Json]]:
     ]
 
 
-def _own_address() -> str:
+def own_address() -> str:
     """The address from which others are reached. Nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:

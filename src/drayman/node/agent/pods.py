@@ -234,6 +234,9 @@ class PodWorker:
         env = environment(self.pod, container, self._sources, node.facts)
         ids = cdi_ids(self.typed, container.name, self._devices)
         edits = edits_for(ids, node.cdi_dirs)
+        if edits.hooks:
+            paths = ", ".join(dict.fromkeys(hook.path for hook in edits.hooks))
+            self._warn("DeviceHooksSkipped", f"container {container.name}: {paths} not run")
         return launch_of(
             self.pod, container, argv, env, self._volumes, edits, own_root=node.own_root
         )
@@ -289,6 +292,10 @@ class PodWorker:
                     self._warn("FailedPreStopHook", f"container {name}: {result.text}")
             elif before.sleep is not None:
                 await asyncio.sleep(before.sleep.seconds)
+            else:
+                self._warn(
+                    "FailedPreStopHook", f"container {name}: this node runs exec and sleep only"
+                )
         while self.containers.seen[name].is_running:
             self.containers.signal(name, signal.SIGTERM)
             if attempt is not None and attempt.pid is not None:

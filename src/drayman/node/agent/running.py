@@ -20,6 +20,7 @@ from drayman.cluster.client import Client
 from drayman.cluster.informer import Informer, Notice, Selection
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import PODS, JsonObject
+from drayman.node.agent.answering import AgentApi
 from drayman.node.agent.attempts import may_mount
 from drayman.node.agent.claims import ClaimsError, NodeClaims, StateError
 from drayman.node.agent.environment import OwnFacts
@@ -28,6 +29,7 @@ from drayman.node.agent.machine import Machine
 from drayman.node.agent.plugins import RegisteredPlugins
 from drayman.node.agent.pods import NodeContext, PodWorker
 from drayman.node.agent.registering import Registration
+from drayman.node.agent.serving import ServingCertificates, serving
 from drayman.node.agent.wiping import SliceWiper
 from drayman.node.kubernetes import MANAGER
 from drayman.plugins.cdi.model import DYNAMIC_DIR, STATIC_DIR
@@ -67,6 +69,10 @@ class AgentOptions:
     registry_interval_s: float = 1.0
     clean_up_s: float = CLEAN_UP_S
     at_end: AtEnd = AtEnd.LEAVE
+    certificates: ServingCertificates | None = None
+    """With which logs and commands are served to the API server; None: they are not."""
+    port: int = 0
+    """Where that is; 0 for any that is free."""
 
     @property
     def registry_dir(self) -> Path:
@@ -170,12 +176,26 @@ class NodeAgent:
             options.cdi_dirs,
             await asyncio.to_thread(may_mount),
         )
+        if options.certificates is not None:
+            await self._serve(options.certificates, machine.address, end)
+            await registration.report()
         end.push_async_callback(self._stop_workers)
         await self._follow(end)
         for work in (registration.keep(), self._clean_up_again()):
             task = asyncio.create_task(work)
             self._background.append(task)
             end.push_async_callback(_cancel, task)
+
+    async def _serve(
+        self, certificates: ServingCertificates, address: str, end: AsyncExitStack
+    ) -> None:
+        """Raises AgentError."""
+        api = AgentApi(self.workers)
+        try:
+            served = serving(api, address, self.options.port, certificates)
+            self.port = await end.enter_async_context(served)
+        except OSError as error:
+            raise AgentError(f"cannot serve at {address}: {error.strerror or error}") from error
 
     def _prepare_root(self, end: AsyncExitStack) -> None:
         """Raises AgentError."""

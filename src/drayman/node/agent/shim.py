@@ -333,9 +333,9 @@ def run(folder: str) -> None:
 
 
 def enter(pid: str, has_own_root: bool, argv: list[str]) -> None:
-    """Become a command that sees what a container sees. Environment and working directory are the caller's to choose."""
+    """Become a command that sees what a container sees, as its user."""
+    cwd = os.environ.pop("DRAYMAN_CWD", "/")
     if has_own_root:
-        cwd = os.environ.pop("DRAYMAN_CWD", "/")
         root = os.open(f"/proc/{pid}/root", os.O_RDONLY)
         for kind in ("user", "mnt"):
             here, there = os.stat(f"/proc/self/ns/{kind}"), os.stat(f"/proc/{pid}/ns/{kind}")
@@ -344,7 +344,12 @@ def enter(pid: str, has_own_root: bool, argv: list[str]) -> None:
                 checked(_libc.setns(space, 0), f"entering the {kind} namespace of {pid}")
         os.fchdir(root)
         os.chroot(".")
-        os.chdir(cwd)
+    os.chdir(cwd)
+    group, user = os.environ.pop("DRAYMAN_GROUP", ""), os.environ.pop("DRAYMAN_USER", "")
+    if group:
+        os.setgid(int(group))
+    if user:
+        os.setuid(int(user))
     os.execvpe(argv[0], argv, dict(os.environ))
 
 

@@ -77,44 +77,19 @@ class ExecAction(ApiStruct):
     command: tuple[str, ...] = ()
 
 
-class HttpAction(ApiStruct):
-    path: str = ""
-    port: Int32 | str = 0
-    host: str = ""
-    scheme: str = ""
-
-
-class TcpAction(ApiStruct):
-    port: Int32 | str = 0
-    host: str = ""
-
-
 class SleepAction(ApiStruct):
     seconds: Int64 = 0
 
 
 class Handler(ApiStruct):
+    """A hook, of the kinds that this node runs."""
+
     exec_: ExecAction | None = field(name="exec", default=None)
-    http_get: HttpAction | None = None
-    tcp_socket: TcpAction | None = None
     sleep: SleepAction | None = None
 
 
 class Lifecycle(ApiStruct):
-    post_start: Handler | None = None
     pre_stop: Handler | None = None
-
-
-class GrpcAction(ApiStruct):
-    port: Int32 = 0
-    service: str = ""
-
-
-class Probe(ApiStruct):
-    exec_: ExecAction | None = field(name="exec", default=None)
-    http_get: HttpAction | None = None
-    tcp_socket: TcpAction | None = None
-    grpc: GrpcAction | None = None
 
 
 class Container(ApiStruct):
@@ -130,9 +105,6 @@ class Container(ApiStruct):
     restart_policy: str = ""
     security_context: SecurityContext | None = None
     lifecycle: Lifecycle | None = None
-    liveness_probe: Probe | None = None
-    readiness_probe: Probe | None = None
-    startup_probe: Probe | None = None
 
     @property
     def is_sidecar(self) -> bool:

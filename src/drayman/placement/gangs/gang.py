@@ -46,6 +46,11 @@ class GangKey(NamedTuple):
         """Whether an object describes it, which may be missing."""
         return self.dialect in _WITH_OBJECTS and not self.uid
 
+    @property
+    def text(self) -> str:
+        """All of it in one text, which is the same for no other gang."""
+        return f"gang {self.dialect.value} {self.namespace}/{self.name} {self.uid}"
+
     def __str__(self) -> str:
         """As in `pod group ml/train`, or `gang ml/job/train`."""
         return f"{'pod group' if self.has_object else 'gang'} {self.namespace}/{self.name}"

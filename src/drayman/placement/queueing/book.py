@@ -14,7 +14,6 @@ from itertools import chain, takewhile
 from types import MappingProxyType
 from typing import Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from drayman.api.core import Pod
@@ -32,64 +31,11 @@ from drayman.placement.queueing.gpus import Gpus
 from drayman.placement.queueing.limits import Barrier, Withheld, exceeds
 from drayman.placement.queueing.queues import Queue, QueueTree
 from drayman.placement.queueing.reading import InvalidQueueError, queue_of
+from drayman.placement.queueing.stakes import ClaimKey, Stake, Sums, add, pairs
 
 FIRM_PRIORITY: Final = 100
 """From here on work in a queue is not preemptible, unless it says so itself."""
 _NOBODY: Final[Mapping[str, Any]] = MappingProxyType({})
-ClaimKey = tuple[str, str]
-
-
-class Stake(Struct, frozen=True):
-    """A pod in a queue."""
-
-    pod: Pod
-    queue: str
-    unit: GangKey | str
-    """The gang that it is in, or its uid."""
-    amounts: Amounts
-    is_firm: bool
-    """Whether it is not preemptible."""
-    is_placed: bool
-    part: str = ""
-    """The subgroup of its gang."""
-    claims: tuple[ClaimKey, ...] = ()
-    is_certain: bool = True
-    """Whether everything that it names is known, so that there is nothing left to count."""
-
-    @property
-    def uid(self) -> str:
-        return self.pod.metadata.uid
-
-    def counts_like(self, other: Stake) -> bool:
-        """Whether another version of the same pod counts the same."""
-        return self.kind == other.kind
-
-    @property
-    def kind(self) -> Hashable:
-        """All but the pod itself, which would take long to compare."""
-        return (
-            self.queue,
-            self.unit,
-            self.amounts,
-            self.is_firm,
-            self.is_placed,
-            self.part,
-            self.claims,
-            self.is_certain,
-        )
-
-
-class Sums:
-    """What each queue has, with those below it."""
-
-    __slots__ = ("firm", "used", "wanted")
-
-    def __init__(self) -> None:
-        self.used: dict[str, Amounts] = {}
-        self.firm: dict[str, Amounts] = {}
-        """Of what is used, by work that is not preemptible."""
-        self.wanted: dict[str, Amounts] = {}
-        """By all work that exists."""
 
 
 class QueueBook:
@@ -280,9 +226,9 @@ class QueueBook:
         """What queues have, each with those below it."""
         if self._kept_sums is None:
             self._kept_sums = made = Sums()
-            for ours, leaves in _pairs(made, self._by_leaf):
+            for ours, leaves in pairs(made, self._by_leaf):
                 for leaf, amounts in leaves.items():
-                    _add(ours, self._path(leaf), amounts)
+                    add(ours, self._path(leaf), amounts)
         return self._kept_sums
 
     def gpus_in_pools(self) -> int:
@@ -312,9 +258,9 @@ class QueueBook:
                     return Withheld(Barrier.NO_QUEUE, leaf, flaw=flaw)
             for name in self._path(leaf):
                 leaves.setdefault(name, leaf)
-            _add(more, self._path(leaf), stake.amounts)
+            add(more, self._path(leaf), stake.amounts)
             if stake.is_firm:
-                _add(firm, self._path(leaf), stake.amounts)
+                add(firm, self._path(leaf), stake.amounts)
         for name, leaf in leaves.items():
             found = self._kept_out(name, leaf, more.get(name, NOTHING), firm.get(name, NOTHING))
             if found is not None:
@@ -440,7 +386,7 @@ class QueueBook:
         self.revision += 1
         amounts = stake.amounts if sign > 0 else NOTHING.minus(stake.amounts)
         for sums, path in self._counting(stake.queue):
-            _add(sums.wanted, path, amounts)
+            add(sums.wanted, path, amounts)
         self._count_used(stake, sign)
 
     def _count_used(self, stake: Stake, sign: int) -> None:
@@ -454,9 +400,9 @@ class QueueBook:
             self._used_at[leaf] = self.uses
         amounts = stake.amounts if sign > 0 else NOTHING.minus(stake.amounts)
         for sums, path in self._counting(leaf):
-            _add(sums.used, path, amounts)
+            add(sums.used, path, amounts)
             if stake.is_firm:
-                _add(sums.firm, path, amounts)
+                add(sums.firm, path, amounts)
 
     def _counting(self, leaf: str) -> Iterator[tuple[Sums, tuple[str, ...]]]:
         yield self._by_leaf, (leaf,)
@@ -472,21 +418,6 @@ def _claim_keys(pod: Pod) -> tuple[ClaimKey, ...]:
         return ()
     namespace = pod.metadata.namespace
     return tuple(dict.fromkeys((namespace, name) for _, name in entry_claims(pod) if name))
-
-
-def _pairs(one: Sums, other: Sums) -> Iterator[tuple[dict[str, Amounts], dict[str, Amounts]]]:
-    yield one.used, other.used
-    yield one.firm, other.firm
-    yield one.wanted, other.wanted
-
-
-def _add(sums: dict[str, Amounts], names: Iterable[str], amounts: Amounts) -> None:
-    for name in names:
-        total = sums.get(name, NOTHING).plus(amounts)
-        if total == NOTHING:
-            sums.pop(name, None)
-        else:
-            sums[name] = total
 
 
 def _change(

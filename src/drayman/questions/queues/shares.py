@@ -9,8 +9,8 @@ from drayman.api.near_names import did_you_mean
 from drayman.api.struct import ApiStruct
 from drayman.explain.shares import part_of_queue, title_of
 from drayman.placement.queueing.amounts import NOTHING
-from drayman.placement.queueing.book import Stake
 from drayman.placement.queueing.queues import Amount
+from drayman.placement.queueing.stakes import Stake
 from drayman.placement.state import ClusterState
 from drayman.placement.world import World
 from drayman.questions.errors import NoSuchObjectError

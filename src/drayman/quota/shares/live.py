@@ -13,8 +13,9 @@ from drayman.api.times import seconds_of
 from drayman.placement.gangs.gang import Dialect, Gang, GangKey
 from drayman.placement.gangs.importance import importance_of_running, importance_of_waiting
 from drayman.placement.queueing.amounts import NOTHING, Amounts
-from drayman.placement.queueing.book import FIRM_PRIORITY, Stake
+from drayman.placement.queueing.book import FIRM_PRIORITY
 from drayman.placement.queueing.queues import Amount, QueueTree
+from drayman.placement.queueing.stakes import Stake
 from drayman.placement.state import ClusterState
 from drayman.quota.shares.division import fair_shares
 from drayman.quota.shares.groups import (
