@@ -19,6 +19,7 @@ from click.testing import CliRunner
 
 from cli.explain.manifests import deployment, job, pod, pod_spec, template
 from cli.small_trace import write_trace
+from drayman.api.custom_groups import KaiQueue
 from drayman.api.kueue import KUEUE_VERSION, ClusterQueue, LocalQueue, ResourceFlavor
 from drayman.api.kueue_workload import Workload
 from drayman.cli.main import COMMANDS, cli
@@ -237,6 +238,8 @@ async def submit_what_is_explained(kubeconfig: Path) -> None:
             resource = typed(QUEUE_KINDS[body["kind"]])
             namespace = body["metadata"].get("namespace")
             await client.create(resource.as_values(), body, namespace)
+        of_kai = {"metadata": {"name": "team-a"}, "spec": {"resources": {"gpu": {"quota": 1}}}}
+        await client.create(typed(KaiQueue).as_values(), of_kai)
 
 
 def explain_what_is_there(found: list[str], folder: Path) -> None:
