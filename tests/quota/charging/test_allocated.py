@@ -104,11 +104,19 @@ def test_extended_resources_without_a_mapping_are_charged_as_themselves() -> Non
     assert allocated_amounts([claim], STATE, mappings, {"own": "example.com/gpu"}) == {
         "example.com/gpu": 1
     }
-    assert allocated_amounts([claim], STATE, mappings) == {}
+
+
+def test_a_class_that_has_lost_its_mapping_has_no_price() -> None:
+    """Nothing is given back because nobody knows any more what devices cost."""
+    claim = allocated(exactly("r", cls="own"), {"request": "r", "device": "s"})
+    assert allocated_amounts([claim], STATE, pricing(STATE).mappings) is None
 
 
 def test_truing_up_gives_back_and_takes_nothing_unasked() -> None:
-    """Less than was reserved is given back; more is said and has to be admitted."""
+    """Less than was reserved is given back; more is said and has to be admitted, and nothing is given back for it."""
+    assert true_up({"gpus": 4, "nics": 1}, {"gpus": 1, "nics": 1}) == TrueUp(
+        actual={"gpus": 1, "nics": 1}, released={"gpus": 3}, excess={}
+    )
     assert true_up({"gpus": 4, "nics": 1}, {"gpus": 1, "vram": 3, "nics": 1}) == TrueUp(
-        actual={"gpus": 1, "vram": 3, "nics": 1}, released={"gpus": 3}, excess={"vram": 3}
+        actual={"gpus": 1, "vram": 3, "nics": 1}, released={}, excess={"vram": 3}
     )

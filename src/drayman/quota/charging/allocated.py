@@ -2,7 +2,8 @@
 
 At admission a request costs what its dearest alternative, or the dearest device that matches, would. Once devices are allocated the
 difference can be given back. It is never taken without asking: if an allocation costs more than was reserved, because devices or mappings
-have changed since, that is said and nothing else.
+have changed since, that is said and nothing else. Nor is anything given back then, or where a class has lost its mapping: what was reserved
+under one name would be free, while the devices are in use under another, or under none.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class TrueUp(Struct, frozen=True):
 
     actual: Amounts
     released: Amounts
-    """What can be given back."""
+    """What can be given back; nothing if they cost more of something else."""
     excess: Amounts
     """What they cost more than was reserved. It needs to be admitted before it may be charged."""
 
@@ -40,11 +41,9 @@ def true_up(reserved: Amounts, actual: Amounts) -> TrueUp:
     """Compare. Resources that nothing was reserved for count as excess."""
     names = sorted(reserved.keys() | actual.keys())
     difference = {name: reserved.get(name, 0) - actual.get(name, 0) for name in names}
-    return TrueUp(
-        actual,
-        {name: amount for name, amount in difference.items() if amount > 0},
-        {name: -amount for name, amount in difference.items() if amount < 0},
-    )
+    excess = {name: -amount for name, amount in difference.items() if amount < 0}
+    released = {name: amount for name, amount in difference.items() if amount > 0}
+    return TrueUp(actual, {} if excess else released, excess)
 
 
 def allocated_amounts(
@@ -53,7 +52,8 @@ def allocated_amounts(
     mappings: DeviceClassMappings,
     resources: Mapping[str, str] | None = None,
 ) -> Amounts | None:
-    """What the devices of claims cost. None if that cannot be said: one is not published any more, or nothing measures it.
+    """What the devices of claims cost. None if that cannot be said: one is not published any more, nothing measures it, or its class has
+    no mapping any more.
 
     `resources` are the extended resources that claims were made for, by class: devices of classes without a mapping are charged under
     these names.
@@ -85,7 +85,7 @@ def _of_result(
     entries = mappings.of_class(spec.device_class_name)
     if not entries:
         name = resources.get(spec.device_class_name)
-        return {} if name is None else {name: 1}
+        return None if name is None else {name: 1}
     amounts: dict[str, int] = {}
     for entry in entries:
         amount = _worth(result, entry, hardware) if entry.sources else 1
