@@ -36,7 +36,6 @@ from drayman.quota.reading import read
 from drayman.quota.reasons import (
     MISCONFIGURED,
     PENDING_EVALUATION,
-    SUSPENDED,
 )
 from drayman.quota.settings import IGNORE_UNDECLARED, QuotaSettings
 from drayman.quota.standing import standing_of
@@ -457,7 +456,7 @@ class QuotaState(Surroundings):
         """What keeps a head from being looked at."""
         if queue.node is None:
             text = f"ClusterQueue {queue.name} is inactive: its cohorts form a circle, beginning with {queue.spec.cohort_name}"
-            return Again.ALONE, Refused(entry.key, SUSPENDED, text)
+            return Again.ALONE, Refused(entry.key, PENDING_EVALUATION, text)
         if not self.serves(queue, entry.facts.namespace):
             text = "Workload namespace doesn't match ClusterQueue selector"
             return Again.NAMESPACE, Refused(entry.key, MISCONFIGURED, text)

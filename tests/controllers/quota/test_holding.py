@@ -141,7 +141,7 @@ async def test_queues_in_a_circle_of_cohorts_are_inactive_until_it_is_broken() -
             await room.place.create(cohorts, body)
         await room.place.until_one(LOCAL_QUEUES, "q", told("ClusterQueueIsInactive"))
         await room.job("j")
-        found = await room.workload(waiting("Suspended"))
+        found = await room.workload(waiting("PendingEvaluation"))
         condition = found.status.condition("QuotaReserved")
         assert condition is not None
         assert condition.message == (

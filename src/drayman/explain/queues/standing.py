@@ -183,8 +183,7 @@ class Line:
     ) -> Headline:
         """For a workload whose queue keeps it from being tried."""
         if queue is not None and standing.reason == SUSPENDED and queue.inactive:
-            text = f"ClusterQueue {queue.name} is inactive: {why_inactive(self.queues, queue)}."
-            return Headline.of(Reason.QUEUE_INACTIVE, text)
+            return self._of_inactive(queue)
         if entry.facts.queue not in self.local_queues:
             namespace, _, name = entry.facts.queue.partition("/")
             known = {
@@ -197,7 +196,13 @@ class Line:
             return Headline.of(Reason.QUEUE_MISSING, text)
         return wording.refused(standing.reason, standing.message, "", (), ())
 
+    def _of_inactive(self, queue: ClusterQueueState) -> Headline:
+        text = f"ClusterQueue {queue.name} is inactive: {why_inactive(self.queues, queue)}."
+        return Headline.of(Reason.QUEUE_INACTIVE, text)
+
     def _of_waiting(self, entry: Entry, queue: ClusterQueueState) -> Headline:
+        if queue.node is None:
+            return self._of_inactive(queue)
         if entry.key in self.without_room:
             lacking = self.without_room[entry.key]
             return wording.without_room(queue.name, lacking.message, lacking.victims)
