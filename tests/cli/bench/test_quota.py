@@ -24,7 +24,7 @@ _FIGURE = {
 @pytest.mark.parametrize(
     ("figure", "line"),
     [
-        (_FIGURE, "15000 workloads    30 queues    512/s (Kueue publishes 43/s)"),
+        (_FIGURE, "15000 workloads    30 queues    512/s, Kueue 43/s"),
         ({**_FIGURE, "published": 0.0}, "15000 workloads    30 queues    512/s"),
     ],
     ids=["with a figure of Kueue's", "without"],

@@ -234,7 +234,7 @@ async def _served_quota(
 def quota_line(figure: Mapping[str, Any]) -> str:
     """A suite with its admissions a second, and what Kueue publishes for the same."""
     told = f"{figure['workloads']:>6} workloads {figure['queues']:>5} queues"
-    kueue = f" (Kueue publishes {figure['published']:g}/s)" if figure["published"] else ""
+    kueue = f", Kueue {figure['published']:g}/s" if figure["published"] else ""
     return f"{figure['suite']:<24} {told} {figure['per_second']:>6.0f}/s{kueue}"
 
 

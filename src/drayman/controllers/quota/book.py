@@ -46,6 +46,8 @@ class Known:
     workload: Workload
     spec: WorkloadSpec
     status: WorkloadStatus
+    owners: frozenset[str]
+    """By their uids. A group of pods has many."""
     problem: str = ""
     """Why it cannot be understood; empty if it can."""
 
@@ -82,10 +84,12 @@ def _version(known_: Known) -> JsonObject:
 
 def known(workload: Workload) -> Known:
     """A Workload, decoded."""
+    owners = frozenset(_owner_uids(workload))
     try:
-        return Known(workload, spec_of(WorkloadSpec, workload), status_of(WorkloadStatus, workload))
+        spec, status = spec_of(WorkloadSpec, workload), status_of(WorkloadStatus, workload)
+        return Known(workload, spec, status, owners)
     except DecodeError as error:
-        return Known(workload, WorkloadSpec(), WorkloadStatus(), str(error))
+        return Known(workload, WorkloadSpec(), WorkloadStatus(), owners, str(error))
 
 
 class WorkloadBook:
@@ -130,7 +134,7 @@ class WorkloadBook:
         }
         keys |= self._own_of.get(uid, set())
         found = [each for key in sorted(keys) if (each := self.find(key)) is not None]
-        return [each for each in found if uid in _owner_uids(each.workload)]
+        return [each for each in found if uid in each.owners]
 
     def all(self) -> list[Known]:
         return [
