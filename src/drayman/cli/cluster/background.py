@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
 from typing import Final
 
 from drayman.apiserver.instance.folder import Folder, Record
+from drayman.cli.cluster.log_file import FOR_ITS_OWNER
 from drayman.cli.errors import UserError, reason
 from drayman.cli.progress import gauged
 
@@ -24,7 +26,7 @@ class LogSaysMoreError(UserError):
 def started_in_background(folder: Folder, arguments: list[str]) -> Record:
     """Run drayman with other arguments in a session of its own, and wait until it is ready."""
     try:
-        log = folder.log.open("ab")
+        log = open(folder.log, "ab", opener=lambda name, flags: os.open(name, flags, FOR_ITS_OWNER))  # noqa: SIM115 - closed below
     except OSError as error:
         raise UserError(f"{folder.log}: {reason(error)}") from error
     with log:

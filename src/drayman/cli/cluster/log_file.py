@@ -14,6 +14,8 @@ from drayman.cli.output import date_log_lines, say
 
 MOST_BYTES: Final = 16 * 1024 * 1024
 ROOT: Final = "drayman"
+FOR_ITS_OWNER: Final = 0o600
+"""What is logged names objects, and who asked for them."""
 
 
 class BoundedFileHandler(logging.FileHandler):
@@ -24,6 +26,7 @@ class BoundedFileHandler(logging.FileHandler):
 
     def __init__(self, path: Path, most_bytes: int = MOST_BYTES) -> None:
         """Raises OSError."""
+        os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, FOR_ITS_OWNER))
         super().__init__(path, encoding="utf-8")
         self._most_bytes = most_bytes
         self._has_failed = self._was_failing = False
@@ -32,7 +35,7 @@ class BoundedFileHandler(logging.FileHandler):
         self._has_failed = False
         try:
             if os.path.getsize(self.baseFilename) > self._most_bytes:
-                shutil.copyfile(self.baseFilename, f"{self.baseFilename}.1")
+                shutil.copy(self.baseFilename, f"{self.baseFilename}.1")
                 os.truncate(self.baseFilename, 0)
         except OSError:
             self.handleError(record)

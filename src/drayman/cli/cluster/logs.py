@@ -35,7 +35,7 @@ Examples:
 def logs(
     components: tuple[str, ...], follow: bool, tail: int | None, data_dir: Path | None
 ) -> None:
-    """Print the log of the cluster that `drayman up` runs, or ran, on a data directory.
+    """Print what the cluster of a data directory has logged.
 
     COMPONENT is scheduler, controllers, queues, nodes or server; without one, everything is printed.
     """
