@@ -199,6 +199,7 @@ async def test_claims_that_are_gone_are_given_back_at_the_next_start() -> None:
             claim = await w.claim("c", "probe-0")
             assert isinstance(await w.kubelet.prepare(NAME, claim), Ready)
             await w.cluster.remove_claim("c")
+        await w.kubelet.deregistered(NAME)
         async with w.plugin(driver) as plugin:
             other = await w.claim("other", "probe-0")
             await plugin.release_gone()
