@@ -38,7 +38,7 @@ class Rig:
         self.machine = FakeMachine(folder / "root")
         gpus = nvidia_gpus(self.node)
         add_nvidia_gpus(self.machine, gpus)
-        self.library = FakeNvml(
+        self.fake = FakeNvml(
             [FakeGpu(replace(gpu, model=replace(gpu.model, numbered=False))) for gpu in gpus]
         )
         self.mps = folder / "mps"
@@ -49,7 +49,7 @@ class Rig:
         return NvidiaGpuDriver(
             self.node.node.metadata.name,
             mps_dir=self.mps,
-            nvml=Nvml(self.library),
+            nvml=Nvml(self.fake),
             root=self.machine.root,
             **self.options,
         )
@@ -118,7 +118,7 @@ def test_what_is_discovered_is_what_the_profile_of_the_hardware_has(
     """Slice by slice: names, attributes, capacities and counters."""
     rig = Rig(tmp_path, profile, dynamic_mig=profile in DIVIDED)
     if profile == "dgx-a100-mig":  # which must be reset to change
-        for gpu in rig.library.gpus:
+        for gpu in rig.fake.gpus:
             gpu.mig_enabled = True
     name = rig.node.node.metadata.name
     wanted = [each.spec for each in rig.node.slices if each.spec.driver == "gpu.nvidia.com"]
@@ -145,7 +145,7 @@ def test_a_container_gets_its_gpu_and_nothing_else(rig: Rig) -> None:
         "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset",
     ]  # fmt: skip
     assert prepared.env == {"NVIDIA_VISIBLE_DEVICES": "void"}
-    assert rig.library.calls == []
+    assert rig.fake.calls == []
 
 
 def test_a_device_file_that_is_missing_is_named(rig: Rig) -> None:
@@ -160,11 +160,11 @@ def test_time_slices_are_set_by_nvidia_smi(rig: Rig, programs_called: Path) -> N
     sharing = {"strategy": "TimeSlicing", "timeSlicingConfig": {"interval": "Long"}}
     claim = rig.claim("gpu-0", sharing=sharing)
     prepared = rig.driver.prepare(claim)
-    uuid = rig.library.gpus[0].gpu.uuid
+    uuid = rig.fake.gpus[0].gpu.uuid
     assert programs_called.read_text().startswith(
         f"nvidia-smi compute-policy -i {uuid} --set-timeslice=3 "
     )
-    assert rig.library.gpus[0].compute_mode == 0
+    assert rig.fake.gpus[0].compute_mode == 0
     rig.driver.unprepare(with_(claim, state=prepared.state))
     assert "--set-timeslice=0 " in programs_called.read_text().splitlines()[-1]
     rig.driver.unprepare(claim)  # one that was not completed: there may be no such program
@@ -181,9 +181,9 @@ def test_mps_is_a_daemon_with_limits_that_ends_with_the_claim(
     pipes = str(rig.mps / "u" / "pipe")
     assert prepared.env["CUDA_MPS_PIPE_DIRECTORY"] == pipes
     assert {mount.container_path for mount in prepared.mounts} >= {pipes, "/dev/shm"}
-    assert [gpu.compute_mode for gpu in rig.library.gpus[:3]] == [3, 3, 0]
+    assert [gpu.compute_mode for gpu in rig.fake.gpus[:3]] == [3, 3, 0]
     said = programs_called.read_text().splitlines()
-    uuids = ",".join(gpu.gpu.uuid for gpu in rig.library.gpus[:2])
+    uuids = ",".join(gpu.gpu.uuid for gpu in rig.fake.gpus[:2])
     assert said[0] == f"nvidia-cuda-mps-control -d [] {uuids}"
     assert [line.partition("[")[2].partition("]")[0] for line in said[1:]] == [
         "set_default_active_thread_percentage 40",
@@ -193,7 +193,7 @@ def test_mps_is_a_daemon_with_limits_that_ends_with_the_claim(
     for _ in range(2):  # the second time there is nothing to do
         rig.driver.unprepare(claim)
     assert programs_called.read_text().splitlines()[4:] == ["nvidia-cuda-mps-control  [quit] "]
-    assert [gpu.compute_mode for gpu in rig.library.gpus[:2]] == [0, 0]
+    assert [gpu.compute_mode for gpu in rig.fake.gpus[:2]] == [0, 0]
     assert not (rig.mps / "u").exists()
 
 
@@ -229,7 +229,7 @@ def test_a_machine_without_the_programs_or_the_rights_says_so(
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(PrepareError, match=r"^nvidia-smi is not installed on the node$"):
         rig.driver.prepare(rig.claim("gpu-0", sharing={"strategy": "TimeSlicing"}))
-    rig.library.may_change = False
+    rig.fake.may_change = False
     with pytest.raises(
         PrepareError, match="compute mode EXCLUSIVE_PROCESS cannot be set: Insufficient Permissions"
     ):
@@ -247,7 +247,7 @@ def test_partitions_are_made_and_destroyed(tmp_path: Path) -> None:
         "/dev/nvidia-caps/nvidia-cap10",
         "/dev/nvidia-caps/nvidia-cap11",
     ]
-    assert rig.library.calls == [
+    assert rig.fake.calls == [
         ("mig mode", ("gpu-0", 1)), ("create", ("gpu-0", "3g.71gb", 4)), ("compute", ("3g.71gb", 2)),
     ]  # fmt: skip
     with pytest.raises(
@@ -256,16 +256,16 @@ def test_partitions_are_made_and_destroyed(tmp_path: Path) -> None:
         rig.driver.prepare(rig.claim("gpu-0"))
     for _ in range(2):
         rig.driver.unprepare(claim)
-    assert rig.library.calls[3:] == [("destroy", ("gpu-0", "3g.71gb", 4))]
+    assert rig.fake.calls[3:] == [("destroy", ("gpu-0", "3g.71gb", 4))]
     rig.driver.prepare(rig.claim("gpu-0"))
-    assert rig.library.calls[4:] == [("mig mode", ("gpu-0", 0))]
+    assert rig.fake.calls[4:] == [("mig mode", ("gpu-0", 0))]
 
 
 def test_what_was_half_made_is_found_by_its_place(tmp_path: Path) -> None:
     """A driver that was killed between the two instances of a partition remembers nothing."""
     rig = Rig(tmp_path, "dgx-h200-mig", dynamic_mig=True)
     claim = rig.claim("gpu-0-mig-1g18gb-19-2")
-    gpu = rig.library.gpus[0]
+    gpu = rig.fake.gpus[0]
     gpu.mig_enabled = True
     with pytest.raises(
         PrepareError, match="/proc/driver/nvidia/capabilities/gpu0/mig/gi1/access cannot be read"
@@ -285,7 +285,7 @@ def test_partitions_that_no_claim_has_are_destroyed_only_when_asked(tmp_path: Pa
     kept, lost = rig.claim("gpu-0-mig-1g18gb-19-2"), rig.claim("gpu-0-mig-1g18gb-19-3")
     for claim in (kept, lost):
         rig.driver.prepare(claim)
-    gpu = rig.library.gpus[0]
+    gpu = rig.fake.gpus[0]
     rig.start().recover([kept])
     assert sorted(each.start for each in gpu.made.values()) == [2, 3]
     rig.options["destroy_unknown_mig"] = True
@@ -305,7 +305,7 @@ def test_a_gpu_that_cannot_be_divided_says_why(tmp_path: Path, name: str) -> Non
     state, problem = REFUSED[name]
     rig = Rig(tmp_path, "dgx-h200-mig", dynamic_mig=True)
     for field, value in state.items():
-        setattr(rig.library.gpus[0], field, value)
+        setattr(rig.fake.gpus[0], field, value)
     with pytest.raises(PrepareError, match=problem):
         rig.driver.prepare(rig.claim("gpu-0-mig-1g18gb-19-2"))
 
@@ -325,11 +325,11 @@ def test_partitions_that_are_there_are_published_as_they_are(tmp_path: Path) -> 
         "memorySlice4",
         "memorySlice5",
     ]
-    before = list(rig.library.calls)
+    before = list(rig.fake.calls)
     claim = rig.claim("gpu-0-mig-2g35gb-14-4")
     rig.driver.prepare(claim)
     rig.driver.unprepare(claim)
-    assert rig.library.calls == before
+    assert rig.fake.calls == before
 
 
 def test_an_error_taints_every_part_of_the_gpu(tmp_path: Path) -> None:
@@ -361,7 +361,7 @@ async def test_errors_are_reported_as_they_come(rig: Rig) -> None:
     stream = rig.driver.health()
     first = list(await anext(stream))
     assert {report.healthy for report in first} == {True}
-    rig.library.report_xid(rig.library.gpus[2], 79)
+    rig.fake.report_xid(rig.fake.gpus[2], 79)
     second = {report.device: report for report in await anext(stream)}
     assert [name for name, report in second.items() if report.healthy is False] == ["gpu-2"]
     await stream.aclose()
@@ -386,8 +386,8 @@ def test_libraries_are_nvidias_own_of_the_usual_size() -> None:
 
 def test_a_gpu_in_a_fabric_has_a_clique(rig: Rig) -> None:
     """Its cluster and number; one without, or not yet registered, has none."""
-    gpu = rig.library.gpus[0]
-    nvml = Nvml(rig.library)
+    gpu = rig.fake.gpus[0]
+    nvml = Nvml(rig.fake)
     assert nvml.clique(gpu.gpu.uuid) is None
     gpu.clique = (bytes(range(16)), 7)
     assert nvml.clique(gpu.gpu.uuid) == "00010203-0405-0607-0809-0a0b0c0d0e0f.7"

@@ -179,7 +179,7 @@ class NvidiaGpuDriver(Driver):
                 if settings is not None:
                     shared[uuid] = settings
             prepared.append(PreparedDevice(device=each, device_nodes=nodes))
-        mounts = files.library_mounts(self._root)
+        mounts = files.mounts_of_libraries(self._root)
         more = self._start_mps(claim, shared)
         return Prepared(
             devices=prepared,

@@ -74,7 +74,7 @@ def _capability(root: Path, path: str) -> DeviceNode:
     return DeviceNode(path=f"/{node}")
 
 
-def library_mounts(root: Path) -> list[Mount]:
+def mounts_of_libraries(root: Path) -> list[Mount]:
     """NVIDIA's libraries and programs, where they are on the machine. Raises PrepareError."""
     paths = [*_programs(root), *_libraries(root)]
     return [
