@@ -68,6 +68,18 @@ async def test_devices_come_before_containers_and_go_after_them() -> None:
         assert await here.events("FailedPrepareDynamicResources")
 
 
+async def test_fields_that_a_node_does_nothing_about_are_named() -> None:
+    """A pod with a probe runs, and an event says that nobody asks the probe."""
+    async with world() as here:
+        async with here.agent():
+            await here.pod("p", container("true", readinessProbe={"exec": {"command": ["false"]}}))
+            await here.phase("p", "Succeeded")
+        (event,) = await here.events(
+            "NotActedOn"
+        )  # those of an agent are written when it has ended
+        assert event["note"] == "container main: this node ignores readinessProbe"
+
+
 async def test_an_agent_finds_what_another_left() -> None:
     """Containers run on without an agent. The next one does not start them again, and ends what was deleted meanwhile."""
     script = "echo up; while :; do sleep 0.05; done"

@@ -234,6 +234,9 @@ class PodWorker:
         env = environment(self.pod, container, self._sources, node.facts)
         ids = cdi_ids(self.typed, container.name, self._devices)
         edits = edits_for(ids, node.cdi_dirs)
+        if container.not_acted_on:
+            fields = ", ".join(container.not_acted_on)
+            self._warn("NotActedOn", f"container {container.name}: this node ignores {fields}")
         if edits.hooks:
             paths = ", ".join(dict.fromkeys(hook.path for hook in edits.hooks))
             self._warn("DeviceHooksSkipped", f"container {container.name}: {paths} not run")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import field
 
 from drayman.api.core import ContainerClaim
@@ -89,6 +91,7 @@ class Handler(ApiStruct):
 
 
 class Lifecycle(ApiStruct):
+    post_start: dict[str, Any] | None = None
     pre_stop: Handler | None = None
 
 
@@ -105,10 +108,24 @@ class Container(ApiStruct):
     restart_policy: str = ""
     security_context: SecurityContext | None = None
     lifecycle: Lifecycle | None = None
+    liveness_probe: dict[str, Any] | None = None
+    readiness_probe: dict[str, Any] | None = None
+    startup_probe: dict[str, Any] | None = None
 
     @property
     def is_sidecar(self) -> bool:
         return self.restart_policy == "Always"
+
+    @property
+    def not_acted_on(self) -> tuple[str, ...]:
+        """The fields that are set and that this node does nothing about."""
+        fields = {
+            "livenessProbe": self.liveness_probe,
+            "readinessProbe": self.readiness_probe,
+            "startupProbe": self.startup_probe,
+            "lifecycle.postStart": None if self.lifecycle is None else self.lifecycle.post_start,
+        }
+        return tuple(name for name, value in fields.items() if value is not None)
 
 
 class KeyToPath(ApiStruct):
