@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from drayman.api.codec import convert
 from drayman.api.core import Node, Pod
 from drayman.api.resource import ResourceClaim
 from drayman.inventory.features import Features
 from drayman.inventory.identity import DeviceId
+from drayman.placement.fit import PodNeeds
 from drayman.placement.hints import Change
 from drayman.placement.lost_claims import CONDITION, LostClaim, lost_claims_of, message_of
 from drayman.placement.state import ClusterState
@@ -136,6 +138,94 @@ def test_what_is_given_back_is_not_lost() -> None:
     place.state.set_claim(claim(4, "gpu-0", "p"))
     assert list(place.state.lost_claims()) == []
     assert place.state.ledger.holders_of(DeviceId(DRIVER, POOL, "gpu-0")) == ("first",)
+
+
+@pytest.mark.parametrize("is_made", [True, False], ids=["made with its devices", "known before"])
+def test_a_late_answer_brings_no_claim_back(is_made: bool) -> None:
+    """The pod was deleted, and its claim with it, before the server's answer to the write that gave it devices was read."""
+    place = Place()
+    written = claim(3, "gpu-0", "p")
+    assert written.status.allocation is not None
+    if is_made:
+        place.state.assume_made(("default", "c"), "made")
+        place.state.hold("made", written.status.allocation)
+    else:
+        place.state.set_claim(claim(1))
+        place.state.hold("first", written.status.allocation)
+        place.state.assume_claim(written)
+    place.state.set_claim(written)
+    place.state.remove_claim(written)
+    if is_made:
+        place.state.adopt("made", written)
+    place.state.confirm_claim(written)
+    assert (place.held(), place.state.find_claim("default", "c")) == (set(), None)
+
+
+def test_a_claim_that_is_shown_again_is_there() -> None:
+    """In a replay, a task that was refused comes back under the same uid."""
+    place = Place()
+    place.state.set_claim(claim(1))
+    place.state.remove_claim(claim(1))
+    place.state.set_claim(claim(1))
+    place.state.confirm_claim(claim(2, "gpu-0", "p"))
+    assert place.held() == {"gpu-0"}
+
+
+def shown(version: int, node: str = "", start_time: str | None = None) -> Pod:
+    """The pod as the server shows it."""
+    found = pod("p", node)
+    metadata = replace(found.metadata, resource_version=str(version))
+    status = replace(found.status, start_time=start_time)
+    return replace(found, metadata=metadata, status=status)
+
+
+@pytest.mark.parametrize("was_tried", [False, True], ids=["by others alone", "and by this one"])
+def test_what_a_claim_had_before_its_pod_got_its_node_is_not_lost(was_tried: bool) -> None:
+    """A scheduler gave back what another had taken first, and then found another device. Here the pod is shown before all that."""
+    place = Place()
+    place.state.set_pod(shown(1))
+    if was_tried:
+        place.state.assume_pod(PodNeeds.of(shown(1)), "node-a")
+        place.state.remove_pod("uid-p")
+    place.state.set_claim(claim(2, "gpu-0", "p"))
+    place.state.set_pod(shown(5, "node-a"))
+    place.state.set_claim(claim(3))
+    assert place.held() == {"gpu-0"}, "this may still be a loss"
+    place.woken.clear()
+    place.state.set_claim(claim(4, "gpu-1", "p"))
+    assert (place.held(), list(place.state.lost_claims())) == ({"gpu-1"}, [])
+    assert Wake.DEVICES in place.woken
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        pytest.param(1, claim(5, "gpu-1", "p"), id="it had its node before"),
+        pytest.param(1, claim(5, "gpu-1", "q"), id="another pod has the claim now"),
+        pytest.param(0, claim(4, "gpu-1", "p"), id="it is not known when it got its node"),
+    ],
+)
+def test_other_devices_for_a_claim_make_up_for_nothing(first: int, then: ResourceClaim) -> None:
+    """The pod goes on computing on what was taken from it."""
+    place = Place()
+    if first:
+        place.state.set_pod(shown(first))
+    place.state.set_claim(claim(2, "gpu-0", "p"))
+    place.state.set_pod(shown(3 if first else 9, "node-a"))
+    place.state.set_claim(claim(4 if first else 3))
+    place.state.set_claim(then)
+    assert place.held() == {"gpu-0", "gpu-1"}
+
+
+def test_a_pod_that_is_listed_again_may_have_had_its_node_for_long() -> None:
+    """Its first version with the node was not shown, so it is not known whether the claim had the other device before."""
+    place = Place()
+    place.state.set_pod(shown(1))
+    place.state.set_claim(claim(2, "gpu-0", "p"))
+    place.state.set_pod(shown(6, "node-a", "2026-01-01T00:00:00Z"))
+    place.state.set_claim(claim(4))
+    place.state.set_claim(claim(5, "gpu-1", "p"))
+    assert place.held() == {"gpu-0", "gpu-1"}
 
 
 def test_the_next_scheduler_knows_of_a_loss_from_the_pod() -> None:

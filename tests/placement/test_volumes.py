@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -129,3 +130,28 @@ def test_what_has_gone_stays_gone() -> None:
     volumes.confirm(claim_)
     assert volumes.volume(volume_.metadata.name) is None
     assert volumes.claim("default", "fast-0") is None
+
+
+@pytest.mark.parametrize("is_written", [True, False], ids=["written", "given back"])
+def test_what_has_gone_leaves_others_of_its_name_alone(is_written: bool) -> None:
+    """A decision about an object that was deleted is over; one about an object that was created under its name since then is not."""
+    volumes = cluster()
+    taken = take(volumes, uses("local-0", "fast-0"), NODES[0])
+    assert taken is not None
+    (volume_, claim_) = taken.volumes[0], taken.claims[0]
+    known_volume, known_claim = volumes.known_volume(volume_), volumes.known_claim(claim_)
+    assert known_volume is not None
+    assert known_claim is not None
+    volumes.remove_volume(volume_)
+    volumes.remove_claim(claim_)
+    volumes.set_volume(replace(known_volume, metadata=replace(known_volume.metadata, uid="new")))
+    volumes.set_claim(replace(known_claim, metadata=replace(known_claim.metadata, uid="new")))
+    again = take(volumes, uses("local-0", "fast-0"), NODES[0])
+    assert again is not None
+    if is_written:
+        volumes.confirm(volume_)
+        volumes.confirm(claim_)
+    else:
+        volumes.give_back(taken)
+    assert volumes.volume(volume_.metadata.name) is again.volumes[0]
+    assert volumes.claim("default", "fast-0") is again.claims[0]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from drayman.api.codec import convert
 from drayman.api.core import Node, Pod
-from drayman.api.custom_groups import KaiQueue
+from drayman.api.custom_groups import KaiPodGroup, KaiQueue
 from drayman.inventory.features import Features
 from drayman.placement.state import ClusterState
 from drayman.quota.shares.live import LiveShares
@@ -35,19 +37,27 @@ class Yard:
     def remove_queue(self, name: str) -> None:
         self.state.remove_queue(_queue(name))
 
-    def add(self, name: str, leaf: str, size: int = 1, priority: int = 0) -> None:
+    def set_group(self, name: str, least: int, created: str = TIME) -> None:
+        """A pod group that needs so many pods."""
+        metadata = {"name": name, "namespace": "default", "uid": name, "creationTimestamp": created}
+        self.state.set_group(
+            convert(KaiPodGroup, {"metadata": metadata, "spec": {"minMember": least}})
+        )
+
+    def add(
+        self, name: str, leaf: str, size: int = 1, priority: int = 0, *, group: str = ""
+    ) -> None:
         """A pod that waits, or another version of it."""
-        amounts = {"requests": {GPU: str(size)}, "limits": {GPU: str(size)}}
-        labels = {"kai.scheduler/queue": leaf}
-        metadata = {"name": name, "namespace": "default", "uid": name, "labels": labels}
-        container = {"name": "c", "image": "i", "resources": amounts}
-        pod = {
-            "metadata": {**metadata, "creationTimestamp": TIME},
-            "spec": {"containers": [container], "priority": priority},
-        }
-        made = convert(Pod, pod)
+        made = _pod(name, leaf, size, priority, group)
         self.state.set_pod(made)
-        self.queue.add(made, None, None, self.state.queues.leaf_of(name))
+        gangs = self.state.gangs
+        unit = gangs.unit_of(made)
+        self.queue.add(made, unit, gangs.stated_priority(unit), self.state.queues.leaf_of(name))
+
+    def run(self, name: str, leaf: str, *, group: str = "") -> None:
+        """A pod that has a node."""
+        made = _pod(name, leaf, 1, 0, group)
+        self.state.set_pod(replace(made, spec=replace(made.spec, node_name="n")))
 
     def take(self, most: int = 100) -> list[str]:
         """Who comes next; they get their room."""
@@ -56,6 +66,21 @@ class Yard:
             self.state.queues.place(entry.key)
             self.queue.placed(entry)
         return [entry.key for entry in taken]
+
+
+def _pod(name: str, leaf: str, size: int, priority: int, group: str) -> Pod:
+    amounts = {"requests": {GPU: str(size)}, "limits": {GPU: str(size)}}
+    metadata = {
+        "name": name,
+        "namespace": "default",
+        "uid": name,
+        "labels": {"kai.scheduler/queue": leaf},
+        "annotations": {"pod-group-name": group} if group else {},
+        "creationTimestamp": TIME,
+    }
+    container = {"name": "c", "image": "i", "resources": amounts}
+    spec = {"containers": [container], "priority": priority}
+    return convert(Pod, {"metadata": metadata, "spec": spec})
 
 
 def _queue(name: str, quota: int = 0) -> KaiQueue:

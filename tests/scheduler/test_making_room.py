@@ -10,9 +10,11 @@ import pytest
 
 from drayman.api.codec import convert
 from drayman.api.core import Pod
+from drayman.placement.fit import PodNeeds
+from drayman.placement.nominations import Nomination
 from drayman.scheduler.making_room import LONGEST_S, MOST_SEARCHES, MakingRoom
 from drayman.scheduler.preempting import Deciding, Preempted
-from drayman.scheduler.queue import QueuedUnit
+from drayman.scheduler.unit import QueuedUnit
 
 
 class Clock:
@@ -29,8 +31,9 @@ class Clock:
 class Searches:
     """Searches of a given number of parts, in place of those for victims."""
 
-    def __init__(self, parts: int) -> None:
+    def __init__(self, parts: int, *, finds: bool = True) -> None:
         self.parts = parts
+        self.finds = finds
         self.waiting: set[str] = set()
         self.decided: list[str] = []
         self.put_off: list[str] = []
@@ -50,7 +53,10 @@ class Searches:
             yield
         if self.parts < 0:
             raise RuntimeError("it went wrong")
-        return Preempted((convert(Pod, {"metadata": {"uid": uid}}),))
+        if not self.finds:
+            return None
+        pod = convert(Pod, {"metadata": {"uid": uid}})
+        return Preempted((pod,), (Nomination(pod, "node", PodNeeds.of(pod), ()),))
 
     def begin(self, uid: str) -> Any:
         self.waiting.add(uid)
@@ -87,6 +93,34 @@ async def test_one_search_per_pod() -> None:
     assert searches.decided == searches.put_off == []
     await rest
     assert searches.decided == ["a"]
+
+
+async def test_who_is_refused_once_more_during_a_search_that_finds_nobody_looks_again() -> None:
+    """What refused it again, or woke it, may have happened behind the back of the search; nothing else need ever happen."""
+    searches = Searches(2, finds=False)
+    rest = searches.begin("a")
+    assert searches.begin("a") is None
+    await rest
+    assert searches.decided == searches.put_off == ["a"]
+
+
+async def test_who_is_refused_once_more_during_a_search_that_finds_victims_waits_for_them() -> None:
+    searches = Searches(2)
+    rest = searches.begin("a")
+    assert searches.begin("a") is None
+    await rest
+    assert searches.decided == ["a"]
+    assert searches.put_off == []
+
+
+async def test_a_unit_that_came_in_place_of_another_during_its_search_has_one_of_its_own() -> None:
+    searches = Searches(2)
+    rest = searches.begin("a")
+    assert searches.begin("a") is None
+    searches.waiting.clear()  # the one that the search is for
+    await rest
+    assert searches.decided == []
+    assert searches.put_off == ["a"]
 
 
 async def test_a_pod_that_no_longer_waits_needs_no_victims() -> None:

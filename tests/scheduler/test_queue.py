@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from drayman.api.core import Pod, PodSpec
 from drayman.api.meta import ObjectMeta
 from drayman.placement.wake import Wake
-from drayman.scheduler.queue import Queue, QueuedUnit
+from drayman.scheduler.queue import Queue
+from drayman.scheduler.unit import QueuedUnit
 
 
 def pod(name: str, priority: int = 0) -> Pod:

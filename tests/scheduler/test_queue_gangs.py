@@ -10,7 +10,8 @@ from drayman.api.codec import convert
 from drayman.api.core import Pod
 from drayman.placement.gangs.gang import Dialect, GangKey
 from drayman.placement.wake import Wake
-from drayman.scheduler.queue import Queue, QueuedUnit
+from drayman.scheduler.queue import Queue
+from drayman.scheduler.unit import QueuedUnit
 
 GANG = GangKey(Dialect.KUBERNETES, "default", "g")
 
@@ -94,6 +95,43 @@ def test_a_nap_ends_at_its_time_and_not_before() -> None:
     assert queue.take(1, 4.0) == []
     assert queue.next_due() == 5.0
     assert queue.take(1, 5.0) == [entry]
+
+
+def napping() -> Queue:
+    """Two gangs of one shape, of which the first has something to try for both, and naps before it does."""
+    queue = queue_of("a")
+    queue.add(pod("b"), GangKey(Dialect.KUBERNETES, "default", "h"))
+    for entry in queue.take(2, 0.0):
+        queue.sleep(entry, "shape", Wake.DEVICES)
+    queue.wake(Wake.DEVICES)
+    (first,) = queue.take(2, 0.0)
+    queue.nap(first, 5.0)
+    return queue
+
+
+def test_others_of_the_shape_follow_one_that_starts_after_a_nap() -> None:
+    queue = napping()
+    (first,) = queue.take(2, 5.0)
+    queue.placed(first, ("a",))
+    (second,) = queue.take(2, 5.0)
+    assert list(second.pods) == ["b"]
+
+
+def test_another_tries_for_the_shape_if_the_napping_one_is_removed() -> None:
+    queue = napping()
+    queue.remove("a")
+    assert queue.next_due() == 5.0
+    (second,) = queue.take(2, 5.0)
+    assert list(second.pods) == ["b"]
+
+
+def test_a_nap_that_was_cut_short_is_not_waited_for() -> None:
+    """Nobody of the shape is left, so nothing is due."""
+    queue = napping()
+    queue.remove("a")
+    queue.remove("b")
+    assert queue.next_due() is None
+    assert queue.take(2, 5.0) == []
 
 
 def test_a_pod_that_leaves_its_gang_is_on_its_own() -> None:

@@ -9,7 +9,8 @@ import pytest
 from drayman.api.core import Pod, PodSpec
 from drayman.api.meta import ObjectMeta
 from drayman.placement.wake import Wake
-from drayman.scheduler.queue import Queue, QueuedUnit
+from drayman.scheduler.queue import Queue
+from drayman.scheduler.unit import QueuedUnit
 
 SHAPE = "shape"
 

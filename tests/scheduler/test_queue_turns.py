@@ -48,6 +48,22 @@ def test_a_unit_that_moves_to_another_queue_stands_in_line_there() -> None:
     assert yard.take() == ["moves", "stays"]
 
 
+def test_a_group_comes_the_sooner_the_fewer_of_its_members_run() -> None:
+    """One that lacks members before one that has just enough, and that before one that has more, whichever is older."""
+    yard = Yard(queues={"a": 8})
+    for name, hour, running in (("more", "00", 2), ("enough", "01", 1), ("none", "02", 0)):
+        yard.set_group(name, 1, f"2026-01-01T{hour}:00:00Z")
+        for number in range(running):
+            yard.run(f"{name}-{number}", "a", group=name)
+    for name in ("more", "enough", "none"):
+        yard.add(f"{name}-waits", "a", group=name)
+    assert [list(each.pods) for each in yard.queue.take(3, 0.0)] == [
+        ["none-waits"],
+        ["enough-waits"],
+        ["more-waits"],
+    ]
+
+
 def test_work_in_no_queue_keeps_its_own_place() -> None:
     """It takes nobody's turn, and nobody takes its."""
     yard = Yard(queues={"a": 0, "b": 1})

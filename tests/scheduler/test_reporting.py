@@ -9,12 +9,19 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import cast
+
+import pytest
 
 from cluster.contract.clusters import in_process
-from controllers.world import POD_VALUES, World, stays
+from controllers.world import NAMESPACE, POD_VALUES, World, stays
 from drayman.api.core import Pod, PodCondition
+from drayman.cluster.client import Client
+from drayman.cluster.errors import ClusterError, InvalidError, Status
 from drayman.cluster.recording import EventRecorder
+from drayman.cluster.resources import EVENTS
 from drayman.scheduler.reporting import UNSCHEDULABLE, Reporter
+from scheduler.wire import AWAY, FAILURES, Wire, soon
 
 
 @dataclass(slots=True)
@@ -24,15 +31,19 @@ class Desk:
     world: World
     reporter: Reporter
     settled: set[str]
+    shown: dict[str, Pod]
+    """Pods as they were last told something, by uid."""
 
     async def pod(self, name: str) -> Pod:
         return await self.world.pod(name)
 
     async def told(self, name: str, message: str) -> Pod:
         """The pod, once it carries the message."""
-        return await self.world.until_pod(
+        found = await self.world.until_pod(
             name, lambda pod: any(c.message == message for c in pod.status.conditions)
         )
+        self.shown[found.metadata.uid] = found
+        return found
 
     async def untouched(self, pod: Pod) -> None:
         """Nobody writes the pod any more."""
@@ -40,13 +51,23 @@ class Desk:
 
 
 @asynccontextmanager
-async def desk(folder: Path) -> AsyncIterator[Desk]:
+async def desk(folder: Path, wire: Wire | None = None) -> AsyncIterator[Desk]:
+    """`wire` is how reports, and nothing else, are written."""
     async with in_process(folder) as client, EventRecorder(client, "default-scheduler") as recorder:
         settled: set[str] = set()
-        reporter = Reporter(client, recorder, lambda uid: uid not in settled, time.time)
+        shown: dict[str, Pod] = {}
+        if wire is not None:
+            wire.client = client
+        reporter = Reporter(
+            client if wire is None else cast("Client", wire),
+            recorder,
+            lambda uid: uid not in settled,
+            time.time,
+            shown=lambda pod: shown.get(pod.metadata.uid, pod),
+        )
         running = asyncio.create_task(reporter.run())
         try:
-            yield Desk(World(client, ()), reporter, settled)
+            yield Desk(World(client, ()), reporter, settled, shown)
         finally:
             running.cancel()
             await asyncio.wait((running,))
@@ -95,6 +116,17 @@ async def test_another_reason_is_news_but_no_transition(tmp_path: Path) -> None:
         at.reporter.refuse(first, UNSCHEDULABLE, lambda: "no devices")
         second = await at.told("p", "no devices")
         assert condition(second).last_transition_time == condition(first).last_transition_time
+
+
+async def test_a_reason_that_comes_back_is_news(tmp_path: Path) -> None:
+    """Also if the pod is refused before what was written last is shown: it does not say so any more."""
+    async with desk(tmp_path) as at:
+        at.reporter.refuse(await at.pod("p"), UNSCHEDULABLE, lambda: "no room")
+        first = await at.told("p", "no room")
+        at.reporter.refuse(first, UNSCHEDULABLE, lambda: "no devices")
+        await at.told("p", "no devices")
+        at.reporter.refuse(first, UNSCHEDULABLE, lambda: "no room")
+        await at.told("p", "no room")
 
 
 async def test_other_numbers_are_no_event(tmp_path: Path) -> None:
@@ -209,3 +241,82 @@ async def test_copies_are_looked_at_once_for_pods_of_one_shape(tmp_path: Path) -
         for pod in pods:
             await at.told(pod.metadata.name, "no room")
         assert sorted(looked) == ["even", "odd"]
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda each: type(each).__name__)
+async def test_what_could_not_be_written_is_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: ClusterError
+) -> None:
+    """Nobody refuses the pod again, and there is one event about it."""
+    soon(monkeypatch)
+    async with desk(tmp_path, Wire(failure, 2)) as at:
+        at.reporter.refuse(await at.pod("p"), UNSCHEDULABLE, lambda: "no room")
+        await at.told("p", "no room")
+        await at.world.until_event("FailedScheduling", "no room")
+        assert [note for _, _, note in await at.world.events()] == ["no room"]
+        events = await at.world.client.list(EVENTS, NAMESPACE)
+        assert all("series" not in each for each in events.items)
+
+
+async def test_what_is_written_again_is_the_last_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refusal while a report is being written that will fail takes its place."""
+    soon(monkeypatch)
+    wire = Wire(AWAY, 1)
+    async with desk(tmp_path, wire) as at:
+        pod = await at.pod("p")
+
+        async def refuse_again() -> None:
+            at.reporter.refuse(pod, UNSCHEDULABLE, lambda: "no devices")
+
+        wire.meanwhile = refuse_again
+        at.reporter.refuse(pod, UNSCHEDULABLE, lambda: "no room")
+        await at.told("p", "no devices")
+        await at.untouched(await at.told("p", "no devices"))
+
+
+async def test_a_pod_that_is_placed_meanwhile_is_not_told_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is forgotten while a report about it is being written that will fail."""
+    soon(monkeypatch)
+    wire = Wire(AWAY, 1)
+    async with desk(tmp_path, wire) as at:
+        pod, last = await at.pod("p"), await at.pod("last")
+
+        async def place() -> None:
+            at.reporter.forget(pod.metadata.uid)
+
+        wire.meanwhile = place
+        at.reporter.refuse(pod, UNSCHEDULABLE, lambda: "no room")
+        await wire.has_failed.wait()
+        at.reporter.refuse(last, UNSCHEDULABLE, lambda: "no room")
+        await at.told("last", "no room")
+        await at.untouched(pod)
+
+
+async def test_what_is_refused_for_good_is_not_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until there is another reason."""
+    soon(monkeypatch)
+    async with desk(tmp_path, Wire(InvalidError(Status(code=422)), 1)) as at:
+        pod = await at.pod("p")
+        at.reporter.refuse(pod, UNSCHEDULABLE, lambda: "no room")
+        await at.world.until_event("FailedScheduling", "no room")
+        await at.untouched(pod)
+        at.reporter.refuse(pod, UNSCHEDULABLE, lambda: "no devices")
+        await at.told("p", "no devices")
+
+
+async def test_a_reason_comes_back_before_the_other_is_shown(tmp_path: Path) -> None:
+    """What the server shows is older than what was written last."""
+    async with desk(tmp_path) as at:
+        at.reporter.refuse(await at.pod("p"), UNSCHEDULABLE, lambda: "no room")
+        first = await at.told("p", "no room")
+        at.reporter.refuse(first, UNSCHEDULABLE, lambda: "no devices")
+        await at.told("p", "no devices")
+        at.shown[first.metadata.uid] = first
+        at.reporter.refuse(first, UNSCHEDULABLE, lambda: "no room")
+        await at.told("p", "no room")

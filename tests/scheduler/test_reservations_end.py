@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drayman.placement.reservations.reservation import Reservation
+from drayman.scheduler.reserving import LONGEST_REST_S
 from scheduler.laws.yard import NAMESPACE, Work, Yard
 
 FOREVER = 100_000
@@ -109,3 +110,26 @@ def test_units_take_turns(number: int) -> None:
         yard.decide()
     entries = [yard.queue.get(f"w{each}-0") for each in range(number)]
     assert max(entry.attempts for entry in entries if entry is not None) <= 4
+
+
+def test_a_refusal_during_the_search_is_not_lost() -> None:
+    """A search goes by what was running when it began. If the unit is refused again meanwhile, others run by then."""
+    yard = Yard([(2, 8)])
+    yard.arrive(Work("known", 0, 1, 1, 1, 100))
+    yard.arrive(Work("endless", 0, 1, 1, 1, FOREVER, declares=False))
+    yard.decide()
+    yard.arrive(Work("next", 0, 1, 2, 1, 50))
+    yard.look_s = 0.1  # so that the search takes longer than a round
+    yard.cycle.decide(64)
+    assert yard.cycle.reserving.is_searching
+    yard.look_s = 0.0
+    yard.end("endless-0")
+    yard.arrive(Work("urgent", 0, 1, 1, 1, 60, priority=1))
+    yard.decide()
+    assert yard.outcomes["urgent"].started is not None
+    assert yard.outcomes["next"].started is None
+    yard.settle(within_s=LONGEST_REST_S)
+    (reservation,) = yard.reservations()
+    assert reservation.title.endswith("next-0")
+    known = yard.running["known-0"][3]
+    assert reservation.at == known

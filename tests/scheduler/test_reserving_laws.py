@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drayman.placement.joint.gangs import Starting
 from drayman.placement.reservations.reservation import Reservation
+from drayman.scheduler.cycle import LONGEST_REST_S
 from rounds import rounds
 from scheduler.laws.yard import Work, Yard
 
@@ -33,6 +35,19 @@ def works(draw: st.DrawFn, *, all_declare: bool = True, latest: int = 0) -> list
             late=draw(st.integers(0, latest)),
         )
         for n in range(number)
+    ]
+
+
+@st.composite
+def alike(draw: st.DrawFn) -> list[Work]:
+    """Gangs of one size, and pods that are in their way. Nobody says how long they run."""
+    pods, devices = draw(st.sampled_from(((2, 1), (2, 2), (3, 1))))
+    whens = st.tuples(st.integers(0, 6), st.integers(1, 20))
+    alone = [(1, 1, *when) for when in draw(st.lists(whens, max_size=4))]
+    gangs = [(pods, devices, *when) for when in draw(st.lists(whens, min_size=2, max_size=5))]
+    return [
+        Work(f"w{n}", arrives, many, each, 1, runs, declares=False)
+        for n, (many, each, arrives, runs) in enumerate((*alone, *gangs))
     ]
 
 
@@ -68,6 +83,24 @@ def test_all_work_that_fits_is_done(nodes: list[tuple[int, int]], given: list[Wo
     assert yard.rounds <= MOST_ROUNDS * (1 + len(given)) ** 2
     for name in yard.waiting:
         assert not _fits_when_empty(yard, yard.waiting[name])
+
+
+@settings(max_examples=rounds(150))
+@given(NODES, alike())
+def test_no_gang_waits_for_room_that_is_there(
+    nodes: list[tuple[int, int]], given: list[Work]
+) -> None:
+    """Even if the gangs that room has come for have just been refused, and rest."""
+    Yard(nodes, check=_no_gang_can_start, look_s=0.1).replay(given)
+
+
+def _no_gang_can_start(yard: Yard) -> None:
+    yard.settle(within_s=2 * LONGEST_REST_S)
+    for entry in yard.queue.gangs():
+        assert entry.gang is not None
+        decider = yard.cycle.gangs.deciding(yard.now)
+        outcome = decider.decide_about(entry.gang, tuple(entry.pods.values()))
+        assert not isinstance(outcome, Starting), entry
 
 
 def _assert_kept(nodes: list[tuple[int, int]], given: list[Work]) -> None:

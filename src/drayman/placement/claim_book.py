@@ -10,6 +10,7 @@ Devices of a claim that is taken from a pod which has a node stay held for the p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 from msgspec import Struct
 
@@ -22,6 +23,7 @@ from drayman.api.resource import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
+from drayman.bounded import Bounded
 from drayman.inventory.ledger import Holding, Ledger, holder_of, holdings_of
 from drayman.inventory.undo import UndoLog
 from drayman.placement.claims import claims_used_by, extended_for
@@ -30,11 +32,14 @@ from drayman.placement.hints import Change
 from drayman.placement.lost_claims import How, LostClaim, Users
 from drayman.placement.marks import Marks
 from drayman.placement.mix import Mix, MixBook
+from drayman.placement.pod_starts import PodStarts
 from drayman.placement.wake import Wake
 
 ClaimKey = tuple[str, str]
 """Namespace and name."""
 _Results = tuple[DeviceRequestAllocationResult, ...]
+_REMEMBERED: Final = 10_000
+"""Claims that are gone. An answer about one that was forgotten would have to be older than so many others."""
 
 
 class Released(Struct, frozen=True):
@@ -66,12 +71,16 @@ class ClaimBook:
         self._allocated_at: dict[str, int] = {}  # versions, by uid
         self._deprived: dict[str, frozenset[str]] = {}  # by uid of a pod, claims no longer reserved
         self._lost: dict[str, Users] = {}  # by holder
+        self._gone: Bounded[str, None] = Bounded(_REMEMBERED)  # uids
+        self._starts = PodStarts(log)
         self._mixes = MixBook(self._claims, self.latest_claim, self._needs_of, log)
 
     # What the API server shows.
 
     def set_claim(self, claim: ResourceClaim) -> bool:
         """Take in a claim. Returns whether this version was new."""
+        if not self._log.depth:
+            self._gone.pop(claim.metadata.uid, None)  # a replay may begin again with the same uids
         key = (claim.metadata.namespace, claim.metadata.name)
         known = self._claims.get(key)
         if known is not None and known.metadata.uid == claim.metadata.uid:
@@ -88,7 +97,13 @@ class ClaimBook:
             self._observe(claim)
         return True
 
+    def learn_claim(self, claim: ResourceClaim) -> bool:
+        """Take in a claim as an answer has it, which may come after the news that it is gone. Returns whether this version was new."""
+        return claim.metadata.uid not in self._gone and self.set_claim(claim)
+
     def remove_claim(self, claim: ResourceClaim) -> None:
+        if claim.metadata.uid and not self._log.depth:
+            self._gone[claim.metadata.uid] = None
         key = (claim.metadata.namespace, claim.metadata.name)
         known = self._claims.get(key)
         if known is not None and known.metadata.uid == claim.metadata.uid:
@@ -187,7 +202,7 @@ class ClaimBook:
     def confirm_claim(self, claim: ResourceClaim) -> None:
         """The write succeeded; this is the claim as the server stored it."""
         self._log.pop(self._assumed, claim.metadata.uid)
-        if not self.set_claim(claim):
+        if not self.learn_claim(claim):
             self._observe_known(claim)
 
     def forget_claim(self, claim: ResourceClaim) -> None:
@@ -202,7 +217,8 @@ class ClaimBook:
     def adopt(self, holder: str, claim: ResourceClaim) -> None:
         """What was taken under a provisional name belongs to this claim, which now exists."""
         self._log.pop(self._provisional, (claim.metadata.namespace, claim.metadata.name))
-        if holder_of(claim) in self._holding:  # the server showed the claim before it answered
+        # The server may have shown the claim before it answered, and that it is gone.
+        if holder_of(claim) in self._holding or claim.metadata.uid in self._gone:
             self._free(holder)
         else:
             self._hand_over(holder, claim)
@@ -277,12 +293,23 @@ class ClaimBook:
             self.keep_for(users, LostClaim.of(claim, how))
 
     def _give_back(self, claim: ResourceClaim) -> None:
-        """A claim has devices again. If they are those that were taken from it, nothing is lost."""
+        """A claim has devices again. If they are those that were taken from it, nothing is lost.
+
+        Nor has a pod lost anything that got its node with them: pods and claims are two watches, and the pod may be shown on its node
+        while the claim is still shown with what an earlier attempt to start the pod had given it.
+        """
         holder = LostClaim.of(claim, "deallocated").holder
         users = self._lost.get(holder)
-        if users is not None and users.claim.results == claim.status.results:
+        if users is None:
+            return
+        if users.claim.results == claim.status.results:
             self._log.pop(self._lost, holder)
             self.release(holder)
+            return
+        version = _version(claim)
+        for uid in self._users_of(claim) & users.pods:
+            if self._starts.is_after(uid, version):
+                self._lose_nothing(uid, holder)
 
     def keep_for(self, pods: Iterable[str], lost: LostClaim) -> None:
         """Pods on nodes, by uid, still use the devices of a claim that is lost."""
@@ -300,13 +327,17 @@ class ClaimBook:
         """A pod no longer uses anything."""
         self._log.pop(self._deprived, uid)
         for holder, users in tuple(self._lost.items()):
-            if uid not in users.pods:
-                continue
-            if len(users.pods) > 1:
-                self._log.put(self._lost, holder, Users(users.claim, users.pods - {uid}))
-            else:
-                self._log.pop(self._lost, holder)
-                self._free(holder)
+            if uid in users.pods:
+                self._lose_nothing(uid, holder)
+
+    def _lose_nothing(self, uid: str, holder: str) -> None:
+        """A pod does not use what a lost claim had, or no longer."""
+        users = self._lost[holder]
+        if len(users.pods) > 1:
+            self._log.put(self._lost, holder, Users(users.claim, users.pods - {uid}))
+        else:
+            self._log.pop(self._lost, holder)
+            self._free(holder)
 
     # Internals.
 

@@ -21,6 +21,7 @@ from drayman.api.custom_groups import (
 )
 from drayman.api.jobs import Job
 from drayman.api.kueue import (
+    AdmissionCheck,
     ClusterQueue,
     Cohort,
     LocalQueue,
@@ -263,6 +264,7 @@ HELD: Final[tuple[Held, ...]] = (
     Held(Cohort, "cohorts", Read.FOR_QUEUES),
     Held(ClusterQueue, "cluster_queues", Read.FOR_QUEUES),
     Held(LocalQueue, "local_queues", Read.FOR_QUEUES),
+    Held(AdmissionCheck, "admission_checks", Read.FOR_QUEUES),
     Held(WorkloadPriorityClass, "workload_classes", Read.FOR_QUEUES),
     Held(QueuedWorkload, "queued_workloads", Read.FOR_QUEUES),
 )

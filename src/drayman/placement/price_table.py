@@ -17,10 +17,10 @@ from decimal import Decimal
 from typing import Final
 
 from drayman.api.codec import encode_json
-from drayman.api.errors import DocumentError, JsonError
+from drayman.api.documents import text_of
+from drayman.api.errors import DocumentError
 from drayman.api.near_names import did_you_mean
 from drayman.api.struct import Json
-from drayman.api.syntax.json_text import decode_text
 from drayman.api.syntax.yaml_builder import YamlDocument
 from drayman.api.syntax.yaml_text import parse_yaml
 from drayman.placement.prices import CapacityType, PriceTable, parse_price
@@ -35,11 +35,7 @@ _DIGITS: Final = 6
 
 def read_price_table(file: str, data: bytes) -> PriceTable:
     """The table in a file of YAML or JSON. Raises DocumentError, which names the file and the line."""
-    try:
-        text = decode_text(data)
-    except JsonError as error:
-        raise DocumentError(file, error.line, error.reason) from error
-    documents = list(parse_yaml(file, text, with_lines=True))
+    documents = list(parse_yaml(file, text_of(file, data), with_lines=True))
     if not documents:
         raise DocumentError(file, 0, f"is empty; prices are given under {_TYPES}")
     if len(documents) > 1:
@@ -67,7 +63,7 @@ class _Reader:
         found = self._mapping((), self._document.value, "the table")
         for name in found:
             if name not in _FIELDS:
-                raise self._error((name,), f"{name} is unknown{did_you_mean(name, set(_FIELDS))}")
+                raise self._error((name,), f"{name} is unknown{did_you_mean(name, _FIELDS)}")
         types = self._mapping((_TYPES,), found.get(_TYPES), _TYPES)
         if not types:
             raise self._error((_TYPES,), f"{_TYPES} has no prices")
@@ -108,7 +104,4 @@ class _Reader:
         return value
 
     def _error(self, path: tuple[str, ...], message: str) -> DocumentError:
-        lines = self._document.lines
-        while path and path not in lines:
-            path = path[:-1]
-        return DocumentError(self._file, lines.get(path, self._document.line), message)
+        return DocumentError(self._file, self._document.line_of(path), message)

@@ -105,12 +105,14 @@ class ClusterState(ClaimBook):
         """A pod, with or without a node."""
         self.gangs.see(pod)
         self.queues.see(pod)
+        self._starts.see(pod)
         if pod.spec.node_name:
             self.set_placed_pod(pod)
 
     def delete_pod(self, pod: Pod) -> None:
         """A pod no longer exists."""
         self.gangs.forget(pod)
+        self._starts.forget(pod.metadata.uid)
         self.remove_pod(pod.metadata.uid)
         if self.queues.forget(pod.metadata.uid):
             self._wake(Wake.NODES)  # others may be entitled to more now

@@ -184,20 +184,30 @@ class Volumes:
     def give_back(self, taken: Taken) -> None:
         """The decision is not carried out: any part of it that is not written no longer counts."""
         for volume in taken.volumes:
-            self._log.pop(self._assumed_volumes, volume.metadata.name)
+            self._settle(volume)
         for claim in taken.claims:
-            self._log.pop(self._assumed_claims, _key(claim))
+            self._settle(claim)
 
     def confirm(self, written: PersistentVolume | PersistentVolumeClaim) -> None:
         """A write succeeded; this is the object as the server stored it. An object deleted in the meantime stays deleted."""
+        self._settle(written)
         if isinstance(written, PersistentVolume):
-            self._log.pop(self._assumed_volumes, written.metadata.name)
             if self.known_volume(written) is not None:
                 self.set_volume(written)
+        elif self.known_claim(written) is not None:
+            self.set_claim(written)
+
+    def _settle(self, changed: PersistentVolume | PersistentVolumeClaim) -> None:
+        """No write of ours is under way any more for an object. There may be one for another that has its name by now."""
+        uid = changed.metadata.uid
+        if isinstance(changed, PersistentVolume):
+            volume = self._assumed_volumes.get(changed.metadata.name)
+            if volume is not None and volume.metadata.uid == uid:
+                self._log.pop(self._assumed_volumes, changed.metadata.name)
         else:
-            self._log.pop(self._assumed_claims, _key(written))
-            if self.known_claim(written) is not None:
-                self.set_claim(written)
+            claim = self._assumed_claims.get(_key(changed))
+            if claim is not None and claim.metadata.uid == uid:
+                self._log.pop(self._assumed_claims, _key(changed))
 
     def _file(self, volume: PersistentVolume) -> None:
         self._log.note(self._unfile, volume)

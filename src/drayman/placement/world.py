@@ -19,6 +19,7 @@ from drayman.api.custom_groups import (
 )
 from drayman.api.jobs import Job
 from drayman.api.kueue import (
+    AdmissionCheck,
     ClusterQueue,
     Cohort,
     LocalQueue,
@@ -96,6 +97,7 @@ class Objects:
     cohorts: tuple[Cohort, ...] = ()
     cluster_queues: tuple[ClusterQueue, ...] = ()
     local_queues: tuple[LocalQueue, ...] = ()
+    admission_checks: tuple[AdmissionCheck, ...] = ()
     workload_classes: tuple[WorkloadPriorityClass, ...] = ()
     queued_workloads: tuple[QueuedWorkload, ...] = ()
     rules: tuple[dict[str, Json], ...] = ()

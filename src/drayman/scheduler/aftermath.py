@@ -81,7 +81,7 @@ async def learn_holders(client: Client, state: ClusterState, error: ClusterError
     for namespace, name in holders:
         found = await _ask(partial(client.get, RESOURCE_CLAIMS, name, namespace))
         if found is not None:
-            state.set_claim(found)
+            state.learn_claim(found)
     return bool(holders)
 
 

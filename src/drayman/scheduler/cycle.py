@@ -41,9 +41,10 @@ from drayman.reasons.waiting import costly_claims, given_back, others_leave
 from drayman.scheduler.departures import Departures
 from drayman.scheduler.explaining import Explainer, NodeRefusal
 from drayman.scheduler.gangs import GangCycle, work_for
-from drayman.scheduler.queue import Queue, QueuedUnit
+from drayman.scheduler.queue import Queue
 from drayman.scheduler.reserving import Held, Reserving
 from drayman.scheduler.retrying import INTERNAL_ERROR, Retrying
+from drayman.scheduler.unit import QueuedUnit
 
 _log: Final = logging.getLogger(__name__)
 

@@ -289,7 +289,7 @@ def _counts_as(member: Member | None) -> Hashable:
     if member is None:
         return None
     is_held = bool(member.pod.spec.scheduling_gates)
-    return member.membership, member.standing, member.is_staying, is_held
+    return member.membership, member.state, member.is_staying, is_held
 
 
 def _volume_key(namespace: str, name: str) -> ClaimKey:

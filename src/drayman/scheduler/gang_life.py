@@ -12,13 +12,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from drayman.api.core import Pod
 from drayman.api.jobs import Job
 from drayman.api.times import timestamp_at
+from drayman.cluster.background import in_background
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.event_buffer import Reference
@@ -33,7 +34,7 @@ from drayman.placement.gangs.book import (
     GangBook,
     GroupObject,
     Member,
-    Standing,
+    MemberState,
     key_of_group,
     ranked,
 )
@@ -52,7 +53,7 @@ GATHER_S: Final = 0.1
 PATIENCE_S: Final = 1.0
 """How long a gang may be below its quorum before that is reported: most members that are replaced are back by then."""
 AGAIN_S: Final = 10.0
-"""When pods that could not be evicted are tried again."""
+"""When a gang is looked at again that should have been ended or reported, and could not be."""
 LONGEST_SLEEP_S: Final = 60.0
 """After which a time limit is looked at again: the clock may have been set meanwhile."""
 MOST_TOLD: Final = 16
@@ -63,7 +64,7 @@ MOST_TOLD: Final = 16
 class _Life:
     """What is known about a gang that has members."""
 
-    members: dict[str, tuple[Standing, str]] = field(default_factory=dict)
+    members: dict[str, tuple[MemberState, str]] = field(default_factory=dict)
     """By uid: what each does, and its subgroup."""
     done: Counter[str] = field(default_factory=Counter)
     """How many had succeeded and were then deleted, by subgroup."""
@@ -125,6 +126,12 @@ class GangLife:
 
     # What happens.
 
+    def taken_back(self, pod: Pod) -> None:
+        """A pod that counted as placed is not. The server, which never showed it as placed, shows no change."""
+        key = self._gangs.key_of(pod)
+        if key is not None:
+            self._note(key)
+
     def _pod(self, notice: Notice[Pod]) -> None:
         uid = notice.object.metadata.uid
         member, known = self._gangs.member(uid), self._key_of.get(uid)
@@ -135,16 +142,16 @@ class GangLife:
         if member is not None:
             key = self._key_of[uid] = member.membership.key
             life = self._lives.setdefault(key, _Life())
-            life.members[uid] = (member.standing, member.membership.subgroup)
+            life.members[uid] = (member.state, member.membership.subgroup)
             self._note(key)
 
     def _left(self, key: GangKey, uid: str) -> None:
         life = self._lives[key]
-        standing, subgroup = life.members.pop(uid)
+        state, subgroup = life.members.pop(uid)
         if not life.members:
             del self._lives[key]
             life.stop()
-        elif standing is Standing.SUCCEEDED:
+        elif state is MemberState.SUCCEEDED:
             life.done[subgroup] += 1
 
     def _group(self, notice: Notice[Any]) -> None:
@@ -194,14 +201,18 @@ class GangLife:
         elif life.ending is None:
             life.since = life.since or asyncio.get_running_loop().time()
             due = life.since + grace
-            life.ending = grace, _task(self._end(gang.key, life, due), f"the end of {gang.key}")
+            work = self._end(gang.key, life, due)
+            life.ending = grace, in_background(work, f"the end of {gang.key}", _log)
 
     def _fallen(self, gang: Gang, life: _Life) -> Fallen | None:
         lost = fallen(self._gangs, gang, life.done)
         return lost if lost is not None and self._is_ours(lost.left) else None
 
     async def _end(self, key: GangKey, life: _Life, due: float) -> None:
-        """Warn, grant the grace period, evict. The task is cancelled when the gang has enough members again."""
+        """Warn, grant the grace period, evict. The task is cancelled when the gang has enough members again.
+
+        It must not end before: a decision that gives the gang enough members may still be taken back, which no pod shows.
+        """
         loop = asyncio.get_running_loop()
         first = min(due, loop.time() + PATIENCE_S)
         await asyncio.sleep(max(first - loop.time(), 0.0))
@@ -210,9 +221,8 @@ class GangLife:
         while True:
             gang = self._gangs.gang(key)
             lost = self._fallen(gang, life) if isinstance(gang, Gang) else None
-            if lost is None:
-                return
-            await self._evict(lost)
+            if lost is not None:
+                await self._evict(lost)
             await asyncio.sleep(AGAIN_S)
 
     def _warn(self, key: GangKey, life: _Life, left_s: float) -> None:
@@ -256,7 +266,8 @@ class GangLife:
                 life.waiting.cancel()
                 life.waiting = None
         elif life.waiting is None:
-            life.waiting = _task(self._report_late(gang.key), f"the time limit of {gang.key}")
+            work = self._report_late(gang.key)
+            life.waiting = in_background(work, f"the time limit of {gang.key}", _log)
 
     def _time_to_wait(self, gang: Gang) -> float | None:
         left = time_to_wait(self._gangs, gang, self._wall_clock())
@@ -264,16 +275,13 @@ class GangLife:
         return left if left is not None and self._is_ours(waiting) else None
 
     async def _report_late(self, key: GangKey) -> None:
+        """The task is cancelled when the gang does not wait any more, and must not end without a report before, as above."""
         while True:
             gang = self._gangs.gang(key)
-            if not isinstance(gang, Gang):
-                return
-            left = self._time_to_wait(gang)
-            if left is None:
-                return
-            if not left:
+            left = self._time_to_wait(gang) if isinstance(gang, Gang) else None
+            if left is not None and left <= 0.0:
                 break
-            await asyncio.sleep(min(left, LONGEST_SLEEP_S))
+            await asyncio.sleep(AGAIN_S if left is None else min(left, LONGEST_SLEEP_S))
         note = self._tell(key)
         for about in self._concerned(key, ranked(self._gangs.waiting(key))):
             self._recorder.record(about, "Warning", LATE, note, "Scheduling")
@@ -290,14 +298,3 @@ class GangLife:
     def _reference(self, key: GangKey) -> Reference | None:
         group = self._gangs.object_of(key)
         return None if group is None else Reference.to(typed(type(group)), group)
-
-
-def _task(work: Coroutine[None, None, None], name: str) -> asyncio.Task[None]:
-    task = asyncio.create_task(work, name=name)
-    task.add_done_callback(_complain)
-    return task
-
-
-def _complain(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and task.exception() is not None:
-        _log.error("%s: failed", task.get_name(), exc_info=task.exception())

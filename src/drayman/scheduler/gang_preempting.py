@@ -31,7 +31,7 @@ from drayman.scheduler.preempting import (
     importance_beside,
 )
 from drayman.scheduler.protection import Budgets
-from drayman.scheduler.queue import QueuedUnit
+from drayman.scheduler.unit import QueuedUnit
 
 
 class GangPreemptor:

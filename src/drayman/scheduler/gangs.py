@@ -22,7 +22,8 @@ from drayman.placement.joint.gangs import (
 )
 from drayman.placement.wake import Wake
 from drayman.reasons.gangs import GangReasons
-from drayman.scheduler.queue import Queue, QueuedUnit
+from drayman.scheduler.queue import Queue
+from drayman.scheduler.unit import QueuedUnit
 
 MEMBERS_PER_PART: Final = 8
 """How many members may be worked out with the work that a single pod is allowed."""
@@ -64,7 +65,9 @@ class GangCycle:
 
     def start(self, round_: Round, entry: QueuedUnit, starting: Starting) -> list[Placement]:
         """The members go where they were found to fit: that counts from now on."""
-        placed = [round_.place(seat.demand, seat.found) for seat in starting.seats]
+        # As in the search: a member may get what was kept for another.
+        with self._decider.nominations.as_seen_by(entry.pod):
+            placed = [round_.place(seat.demand, seat.found) for seat in starting.seats]
         if starting.as_one:
             # What was kept for members that do not start with the others is not kept any longer.
             self._decider.nominations.withdraw_gang(starting.gang.key)

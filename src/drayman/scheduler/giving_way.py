@@ -24,7 +24,8 @@ from drayman.scheduler.making_room import MakingRoom
 from drayman.scheduler.occupants import Occupants
 from drayman.scheduler.preempting import Preempted, Preemptor
 from drayman.scheduler.protection import Budgets
-from drayman.scheduler.queue import Queue, QueuedUnit
+from drayman.scheduler.queue import Queue
+from drayman.scheduler.unit import QueuedUnit
 
 KEPT_S: Final = 60.0
 """For how long room is kept for a unit that lacks members or claims. What makes them replaces those that are deleted within moments."""

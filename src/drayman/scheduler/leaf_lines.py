@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from typing import TypeAlias
 
-Place: TypeAlias = tuple[int, int, float]
-"""What units of one queue are ordered by, the first first."""
-_Position: TypeAlias = tuple[int, int, float, int, str]
-"""The place of a unit, its ticket and its key."""
+from drayman.quota.shares.groups import Place
+
+_Position: TypeAlias = tuple[Place, int, str]
+"""The place of a unit in its queue, its ticket and its key."""
 
 
 class LeafLines:
@@ -23,7 +23,7 @@ class LeafLines:
 
     def join(self, leaf: str, place: Place, ticket: int, key: str) -> None:
         """A unit got in line."""
-        heappush(self._lines.setdefault(leaf, []), (*place, ticket, key))
+        heappush(self._lines.setdefault(leaf, []), (place, ticket, key))
         self._changed[leaf] = None
 
     def changed(self, leaf: str) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 
 from drayman.cluster.breaks import STRETCH_S, Turnstile
 from drayman.scheduler.preempting import Deciding, Preempted
-from drayman.scheduler.queue import QueuedUnit
+from drayman.scheduler.unit import QueuedUnit
 
 _log: Final = logging.getLogger(__name__)
 
@@ -40,7 +40,8 @@ class MakingRoom:
         self._still_waits = still_waits
         self._decided = decided
         self._put_off = put_off
-        self._under_way: set[str] = set()  # by uid of the pod
+        # By key. A unit is there if it was refused again meanwhile: the search may not have seen what has changed since it began.
+        self._under_way: dict[str, QueuedUnit | None] = {}
         self._turnstile = Turnstile()
         self._due_at = 0.0
 
@@ -48,6 +49,7 @@ class MakingRoom:
         """Look for victims. Returns what is left to be done, if that takes long. The search takes breaks where `is_due`."""
         if entry.key in self._under_way:
             search.close()
+            self._under_way[entry.key] = entry
             return None
         if self._advance(entry, search, FIRST_PART_S):
             return None
@@ -55,19 +57,25 @@ class MakingRoom:
             search.close()
             self._put_off(entry)
             return None
-        self._under_way.add(entry.key)
+        self._under_way[entry.key] = None
         return self._complete(entry, search)
 
     async def _complete(self, entry: QueuedUnit, search: Deciding) -> None:
+        """Do the rest of a search. If it finds no victims, whoever was refused meanwhile looks again: nothing else may happen."""
         try:
-            for _ in range(int(LONGEST_S / STRETCH_S)):
-                await self._turnstile.enter()
-                if not self._still_waits(entry) or self._advance(entry, search, STRETCH_S):
-                    return
-            self._put_off(entry)
+            await self._do_rest(entry, search)
         finally:
             search.close()
-            self._under_way.discard(entry.key)
+            again = self._under_way.pop(entry.key)
+        if again is not None:
+            self._put_off(again)
+
+    async def _do_rest(self, entry: QueuedUnit, search: Deciding) -> None:
+        for _ in range(int(LONGEST_S / STRETCH_S)):
+            await self._turnstile.enter()
+            if not self._still_waits(entry) or self._advance(entry, search, STRETCH_S):
+                return
+        self._put_off(entry)
 
     def _advance(self, entry: QueuedUnit, search: Deciding, part_s: float) -> bool:
         """Do a part of a search. Returns whether it was the last."""
@@ -76,6 +84,8 @@ class MakingRoom:
             next(search)
         except StopIteration as end:
             self._decided(entry, end.value)
+            if entry.key in self._under_way and end.value is not None and end.value.nominations:
+                self._under_way[entry.key] = None
             return True
         except Exception:
             # As in a round: a pod that the scheduler cannot handle must not hold up the others.

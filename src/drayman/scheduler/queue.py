@@ -23,61 +23,17 @@ from typing import Final, Protocol
 
 from drayman.api.core import Pod
 from drayman.placement.gangs.gang import GangKey
-from drayman.placement.gangs.importance import importance_of_waiting
 from drayman.placement.hints import Change, Hint
 from drayman.placement.wake import Wake
-from drayman.scheduler.leaf_lines import LeafLines, Place
+from drayman.quota.shares.groups import Place
+from drayman.scheduler.leaf_lines import LeafLines
+from drayman.scheduler.unit import QueuedUnit
 
 FIRST_BACKOFF_S: Final = 1.0
 LONGEST_BACKOFF_S: Final = 10.0
 _MOST_WOKEN: Final = 1024
 _ALONE: Final = "alone"
 """Marks a shape that has only one pod."""
-
-
-@dataclass(slots=True)
-class QueuedUnit:
-    """Pods that are to be scheduled together."""
-
-    key: str
-    """The uid of a pod that is on its own; for a gang, text that no uid can be."""
-    pods: dict[str, Pod]
-    """By uid, in the order of arrival."""
-    number: int  # the order of arrival
-    gang: GangKey | None = None
-    priority: int | None = None  # what the group says; otherwise the pods say it
-    leaf: str | None = None  # the queue in the sense of KAI that it is in
-    request: int | None = None  # how many GPUs its next start takes, once that was asked
-    shape: Hashable = None
-    hint: Hint | None = None  # which other pods may help it
-    attempts: int = 0
-    failures: int = 0  # errors in a row
-    is_unfinished: bool = False  # whether the last decision is to be continued
-    fruitless: int = 0  # parts of that decision in a row of which nothing could be kept
-    ticket: int = -1  # of its position in line, if it is in line
-    alarm: float | None = None  # when it is tried again even if nothing happens
-    rests_until: float = 0.0  # it is not tried before
-    lacks_since: float | None = None  # since when it cannot use the room that is kept for it
-    woken_by_shape: bool = False
-
-    @staticmethod
-    def of(pod: Pod, number: int) -> QueuedUnit:
-        """A pod on its own."""
-        uid = pod.metadata.uid
-        return QueuedUnit(uid, {uid: pod}, number)
-
-    @property
-    def pod(self) -> Pod:
-        """The first of its pods."""
-        return next(iter(self.pods.values()))
-
-    @property
-    def rank(self) -> tuple[int, int]:
-        return -importance_of_waiting(self.priority, self.pods.values()), self.number
-
-    def __str__(self) -> str:
-        metadata = self.pod.metadata
-        return str(self.gang or f"pod {metadata.namespace}/{metadata.name}")
 
 
 @dataclass(slots=True)
@@ -89,6 +45,7 @@ class _Sleepers:
     hint: Hint | None = None
     burst: int = 0  # how many were woken together last; 0 while all sleep
     awake: int = 0  # how many of those are still in line or being tried
+    due: float | None = None  # when the first is woken even if nothing happens
 
     def first(self, most: int) -> list[QueuedUnit]:
         if most == 1:
@@ -134,6 +91,7 @@ class Queue:
         self.arbiter: Arbiter | None = None
         self._held_back: list[tuple[float, int, str]] = []
         self._alarms: list[tuple[float, str]] = []
+        self._naps: list[tuple[float, int, Hashable]] = []  # of shapes
         self._sleeping: dict[Hashable, _Sleepers] = {}
         self._hopeful: dict[Hint, dict[Hashable, _Sleepers]] = {}  # those with a hint, by shape
         self._waiting: set[str] = set()  # for something of their own
@@ -314,13 +272,21 @@ class Queue:
             self.wake_at(entry, until)
 
     def nap(self, entry: QueuedUnit, until: float) -> None:
-        """The unit was tried a moment ago, in vain, and that took long: whatever has happened since, it is not tried again before then."""
-        sleepers = None if entry.shape is None else self._sleeping.get(entry.shape)
+        """The unit was tried a moment ago, in vain, and that took long: whatever has happened since, it is not tried again before then.
+
+        If it was woken to try for its shape, it or another one tries then: what happened may help all of them.
+        """
+        shape = entry.shape
+        sleepers = None if shape is None else self._sleeping.get(shape)
         if sleepers is None:
             self.sleep_alone(entry, until, entry.hint)
             return
-        self.sleep(entry, entry.shape, sleepers.interest, entry.hint)
-        self.wake_at(entry, until)
+        self.sleep(entry, shape, sleepers.interest, entry.hint)
+        sleepers = self._sleeping.get(shape)
+        if sleepers is not None and (sleepers.due is None or until < sleepers.due):
+            sleepers.due = until
+            self._tickets += 1
+            heapq.heappush(self._naps, (until, self._tickets, shape))
 
     def wake_at(self, entry: QueuedUnit, until: float) -> None:
         """A unit that sleeps is tried again at some time, even if nothing happens before."""
@@ -370,8 +336,7 @@ class Queue:
                 for sleepers in shapes.values()
             ]
         for sleepers in helped:
-            if sleepers.entries and not sleepers.burst:
-                self._wake(sleepers, 1)
+            self._try_first(sleepers)
         return bool(helped)
 
     def wake_pods(self, uids: Iterable[str]) -> None:
@@ -409,14 +374,12 @@ class Queue:
         """When the next pod that is held back, or that sleeps with a time limit, may be tried."""
         while self._alarms and not self._rings(*self._alarms[0]):
             heapq.heappop(self._alarms)
-        alarm = self._alarms[0][0] if self._alarms else None
-        while self._held_back:
-            due, ticket, uid = self._held_back[0]
-            entry = self._entries.get(uid)
-            if entry is not None and entry.ticket == ticket:
-                return due if alarm is None else min(due, alarm)
+        while self._naps and self._napping(self._naps[0]) is None:
+            heapq.heappop(self._naps)
+        while self._held_back and not self._is_in_line(*self._held_back[0][1:]):
             heapq.heappop(self._held_back)
-        return alarm
+        firsts = (heap[0][0] for heap in (self._alarms, self._naps, self._held_back) if heap)
+        return min(firsts, default=None)
 
     def _let_go(self, entry: QueuedUnit, uids: Collection[str]) -> None:
         """Pods of a unit no longer wait. The others are tried again; a unit of which none is left keeps its last ones for reference."""
@@ -437,6 +400,11 @@ class Queue:
         entry = self._entries.get(uid)
         return entry is not None and entry.alarm == due
 
+    def _napping(self, nap: tuple[float, int, Hashable]) -> _Sleepers | None:
+        """The shape that a nap is of, if it still naps until then."""
+        sleepers = self._sleeping.get(nap[-1])
+        return sleepers if sleepers is not None and sleepers.due == nap[0] else None
+
     def _wake(self, sleepers: _Sleepers, most: int) -> None:
         woken = sleepers.first(most)
         sleepers.burst = most
@@ -445,6 +413,11 @@ class Queue:
             del sleepers.entries[entry.key]
             entry.woken_by_shape = True
             self._put_in_line(entry)
+
+    def _try_first(self, sleepers: _Sleepers) -> None:
+        """The first of a shape tries for all, unless one already does."""
+        if sleepers.entries and not sleepers.burst:
+            self._wake(sleepers, 1)
 
     def _hand_on(self, sleepers: _Sleepers | None) -> None:
         """The pod that was woken to try for its shape leaves without an answer: the next one tries."""
@@ -492,8 +465,12 @@ class Queue:
             if self._rings(due, uid):
                 self._entries[uid].alarm = None
                 self.wake_pods((uid,))
+        while self._naps and self._naps[0][0] <= now:
+            sleepers = self._napping(heapq.heappop(self._naps))
+            if sleepers is not None:
+                sleepers.due = None
+                self._try_first(sleepers)
         while self._held_back and self._held_back[0][0] <= now:
             _, ticket, uid = heapq.heappop(self._held_back)
-            entry = self._entries.get(uid)
-            if entry is not None and entry.ticket == ticket:
-                self._put_in_line(entry)
+            if self._is_in_line(ticket, uid):
+                self._put_in_line(self._entries[uid])

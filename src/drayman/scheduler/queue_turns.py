@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from drayman.api.times import seconds_of
-from drayman.placement.gangs.gang import Gang
 from drayman.placement.gangs.importance import importance_of_waiting
-from drayman.placement.gangs.quorum import shortfall
 from drayman.placement.state import ClusterState
 from drayman.quota.shares.accounts import amount
-from drayman.quota.shares.line import Line
+from drayman.quota.shares.groups import Place, place_of
+from drayman.quota.shares.line import KeptLine
 from drayman.quota.shares.live import LiveAccounts, LiveShares
-from drayman.scheduler.leaf_lines import Place
-from drayman.scheduler.queue import QueuedUnit
+from drayman.scheduler.unit import QueuedUnit
 
 
 class QueueTurns:
@@ -22,7 +19,7 @@ class QueueTurns:
         self._shares = shares
         self._firsts: dict[str, QueuedUnit] = {}  # by leaf
         self._changed: dict[str, None] = {}  # the leaves of which that is news
-        self._line: Line | None = None
+        self._line: KeptLine | None = None
         self._source: object = None  # what the line was made from
         self._seen = 0  # up to which change of what queues use
 
@@ -31,15 +28,11 @@ class QueueTurns:
         return self._state.queues.is_in_force
 
     def place(self, entry: QueuedUnit) -> Place:
-        """Importance, then those that lack members before those that have enough, then age."""
-        gang = None if entry.gang is None else self._state.gangs.gang(entry.gang)
-        has_started, since = False, seconds_of(entry.pod.metadata.creation_timestamp)
-        if isinstance(gang, Gang):
-            since = since if gang.since is None else gang.since
-            running = self._state.gangs.running(gang)
-            has_started = bool(running) and shortfall(gang, running) is None
+        """As important as those of its pods that wait."""
+        accounts = LiveAccounts(self._state)
+        group = accounts.look_at(entry.gang or entry.key)
         importance = importance_of_waiting(entry.priority, entry.pods.values())
-        return -importance, has_started, since or 0.0
+        return place_of(importance, accounts.strength(group), accounts.groups[group].created)
 
     def begin(self) -> None:
         self._firsts.clear()
@@ -59,11 +52,11 @@ class QueueTurns:
         is_astray = entry.leaf is None or not self._state.queues.tree.is_leaf(entry.leaf)
         return entry if is_astray or leaf is None else self._firsts[leaf]
 
-    def _line_now(self) -> Line:
+    def _line_now(self) -> KeptLine:
         book, source = self._state.queues, self._shares.source()
         line = self._line
         if line is None or source != self._source:
-            line = self._line = Line(self._shares.order())
+            line = self._line = KeptLine(self._shares.order())
             self._source, leaves = source, dict.fromkeys(self._firsts)
         else:
             leaves = {**self._changed, **dict.fromkeys(book.used_since(self._seen))}

@@ -18,9 +18,12 @@ from typing import Final, TypeAlias
 
 from drayman.api.core import Pod, PodCondition
 from drayman.api.times import timestamp_at
+from drayman.bounded import Bounded
+from drayman.cluster.backoff import Backoff
 from drayman.cluster.breaks import Breaks
+from drayman.cluster.cache import Cache
 from drayman.cluster.client import Client
-from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
+from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError, is_final
 from drayman.cluster.event_buffer import Reference
 from drayman.cluster.options import WriteOptions
 from drayman.cluster.patches import pod_condition_patch
@@ -47,6 +50,10 @@ BETWEEN_PARTS_S: Final = 0.05
 """How long a reason that takes long to work out pauses between two parts."""
 MOST_AT_ONCE: Final = 500
 """Reports that are worked out before they are written."""
+RETRIES: Final = Backoff(initial=1.0, cap=60.0)
+"""When a condition is written again that could not be."""
+REMEMBERED: Final = 10_000
+"""Objects of which it is known what was written last. Others are compared with what the server shows, which may be older."""
 _NUMBER: Final = re.compile(r"[0-9]+")
 _LONGEST: Final = 1000
 
@@ -59,16 +66,27 @@ class _Report:
     due: float
     copies: Copies
     shape: Hashable
+    failures: int = 0
+    """How often it could not be written."""
+    recorded: str | None = None
+    """What an event has said already, though the condition could not be written."""
 
 
 @dataclass(frozen=True, slots=True)
 class _News:
     """Something to write."""
 
-    pod: Pod
-    reason: str
+    report: _Report
     message: str
     is_event: bool
+
+    @property
+    def pod(self) -> Pod:
+        return self.report.pod
+
+    @property
+    def reason(self) -> str:
+        return self.report.reason
 
 
 class Reporter:
@@ -81,14 +99,23 @@ class Reporter:
         still_waits: Callable[[str], bool],
         wall_clock: Callable[[], float],
         note_reason: Callable[[Pod, str, str], None] = lambda _pod, _reason, _message: None,
+        shown: Callable[[Pod], Pod] = lambda pod: pod,
     ) -> None:
-        """`note_reason` is called with each pod that waits for a new reason, and with that reason."""
+        """`note_reason` is called with each pod that waits for a new reason, and with that reason.
+
+        `shown` is a pod as the server last showed it. What it says may be another reason than when the pod was refused.
+        """
         self._client = client
         self._note_reason = note_reason
+        self._shown = shown
         self._recorder = recorder
         self._still_waits = still_waits
         self._wall_clock = wall_clock
         self._pending: dict[str, _Report] = {}
+        self._being_written: set[str] = set()
+        """Pods that still wait for the reason that is being written."""
+        self._said: Bounded[str, tuple[str, str]] = Bounded(REMEMBERED)
+        """The reason and the message that were last written, or tried, by uid."""
         self._news = asyncio.Event()
         self._breaks = Breaks()
 
@@ -111,10 +138,11 @@ class Reporter:
         uid = pod.metadata.uid
         refresh_s = REFRESH_S if condition_of(pod) and not urgent else 0.0
         due = asyncio.get_running_loop().time() + max(patience_s, refresh_s)
+        report = _Report(pod, reason, explain, due, copies, shape)
         earlier = self._pending.get(uid)
         if earlier is not None:
-            due = min(due, earlier.due)
-        self._pending[uid] = _Report(pod, reason, explain, due, copies, shape)
+            report = _in_place_of(earlier, report)
+        self._pending[uid] = report
         self._news.set()
 
     def _refuse_copies(self, report: _Report) -> None:
@@ -123,7 +151,7 @@ class Reporter:
                 self.refuse(pod, report.reason, explain, patience_s=COPIES_S)
 
     def bound(self, pod: Pod, node: str) -> None:
-        self._pending.pop(pod.metadata.uid, None)
+        self.forget(pod.metadata.uid)
         metadata = pod.metadata
         note = f"Successfully assigned {metadata.namespace}/{metadata.name} to {node}"
         self._recorder.record(Reference.to(PODS, pod), "Normal", "Scheduled", note, "Binding")
@@ -134,6 +162,7 @@ class Reporter:
 
     def forget(self, uid: str) -> None:
         self._pending.pop(uid, None)
+        self._being_written.discard(uid)
 
     async def run(self) -> None:
         """Write reports until cancelled."""
@@ -157,7 +186,9 @@ class Reporter:
                 continue  # it was forgotten or replaced in a break
             del self._pending[uid]
             try:
-                news = _worked_out(report) if self._still_waits(uid) else None
+                report = replace(report, pod=self._shown(report.pod))
+                said = self._said.get(uid)
+                news = _worked_out(report, said) if self._still_waits(uid) else None
             except UnfinishedError:
                 self._pending[uid] = replace(report, due=now + BETWEEN_PARTS_S)
                 continue
@@ -172,6 +203,8 @@ class Reporter:
 
     async def _write(self, reports: list[_News]) -> None:
         for report in reports:
+            self._being_written.add(report.pod.metadata.uid)
+            self._said[report.pod.metadata.uid] = (report.reason, report.message)
             if report.is_event:
                 self._note_reason(report.pod, report.reason, report.message)
                 self._recorder.record(
@@ -182,14 +215,28 @@ class Reporter:
                     "Scheduling",
                 )
         await write_together(self._client, [self._bundle(report) for report in reports])
+        self._being_written.clear()
 
     def _bundle(self, report: _News) -> Bundle:
         def refused(error: ClusterError) -> None:
-            expected = isinstance(error, NotFoundError | ConflictError)
+            expected = isinstance(error, NotFoundError | ConflictError) or report.report.failures
             level = logging.DEBUG if expected else logging.WARNING
             _log.log(level, "pod %s: %s", report.pod.metadata.name, error)
+            if may_help_to_retry(error):
+                self._write_again(report)
 
         return Bundle([self._patch(report)], refused)
+
+    def _write_again(self, news: _News) -> None:
+        """Later, unless the pod does not wait any more. What it waits for by then counts."""
+        uid = news.pod.metadata.uid
+        if uid not in self._being_written:
+            return
+        failures = news.report.failures + 1
+        due = asyncio.get_running_loop().time() + RETRIES.delay(failures)
+        failed = replace(news.report, due=due, failures=failures, recorded=news.message)
+        later = self._pending.get(uid)
+        self._pending[uid] = failed if later is None else _in_place_of(failed, later)
 
     def _patch(self, report: _News) -> PatchWrite[Pod]:
         metadata = report.pod.metadata
@@ -211,8 +258,21 @@ class Reporter:
         )
 
 
-def _worked_out(report: _Report) -> _News | None:
-    """What to write; None if the pod says so already."""
+def may_help_to_retry(error: ClusterError) -> bool:
+    """Whether a condition that could not be written is to be written again: not if its object is gone, or refuses it for good."""
+    return not (isinstance(error, NotFoundError) or is_final(error))
+
+
+def _in_place_of(earlier: _Report, later: _Report) -> _Report:
+    """A report that replaces one which is not written yet. After a failure it is not written any sooner."""
+    if earlier.failures:
+        due = max(earlier.due, later.due)
+        return replace(later, due=due, failures=earlier.failures, recorded=earlier.recorded)
+    return replace(later, due=min(earlier.due, later.due))
+
+
+def _worked_out(report: _Report, said: tuple[str, str] | None) -> _News | None:
+    """What to write; None if the pod says so already. What was `said` last may not be shown yet."""
     try:
         message = report.explain()[:_LONGEST]
     except Exception:
@@ -220,12 +280,14 @@ def _worked_out(report: _Report) -> _News | None:
         _log.exception("pod %s/%s", report.pod.metadata.namespace, report.pod.metadata.name)
         return None
     known = condition_of(report.pod)
-    if known is None:
-        return _News(report.pod, report.reason, message, is_event=True)
-    if (known.reason, known.message) == (report.reason, message):
+    new = (report.reason, message)
+    if known is not None and (known.reason, known.message) == new and said in (None, new):
         return None
-    same_words = known.reason == report.reason and _words(known.message or "") == _words(message)
-    return _News(report.pod, report.reason, message, is_event=not same_words)
+    told = [] if report.recorded is None else [report.recorded]
+    if known is not None and known.reason == report.reason:
+        told.append(known.message or "")
+    is_event = _words(message) not in map(_words, told)
+    return _News(report, message, is_event)
 
 
 def condition_of(pod: Pod) -> PodCondition | None:
@@ -234,6 +296,13 @@ def condition_of(pod: Pod) -> PodCondition | None:
         if condition.type_ == "PodScheduled" and condition.status == "False":
             return condition
     return None
+
+
+def last_shown(cache: Cache[Pod], pod: Pod) -> Pod:
+    """A pod as the server last showed it."""
+    metadata = pod.metadata
+    found = cache.get(metadata.name, metadata.namespace)
+    return pod if found is None or found.metadata.uid != metadata.uid else found
 
 
 def _words(text: str) -> str:

@@ -6,7 +6,8 @@ vain each time. So only the first of them is, and the next one after it.
 
 from __future__ import annotations
 
-from drayman.scheduler.queue import Queue, QueuedUnit
+from drayman.scheduler.queue import Queue
+from drayman.scheduler.unit import QueuedUnit
 
 
 class ReservationLine:

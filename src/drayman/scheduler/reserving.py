@@ -37,8 +37,9 @@ from drayman.placement.runs.book import Departure
 from drayman.placement.wake import Wake
 from drayman.reasons.reserved import room_reserved
 from drayman.scheduler.gangs import GangCycle, work_for
-from drayman.scheduler.queue import Queue, QueuedUnit
+from drayman.scheduler.queue import Queue
 from drayman.scheduler.reservation_line import ReservationLine
+from drayman.scheduler.unit import QueuedUnit
 
 _log: Final = logging.getLogger(__name__)
 
@@ -165,7 +166,9 @@ class Reserving:
         if not self._state.runs.tells_anything or self._is_promised(entry) or _only_joins(why):
             self.give_up(entry.key)
             return
-        if entry.key in self._searches:
+        search = self._searches.get(entry.key)
+        if search is not None:
+            search.is_outdated = True
             return
         if not making.may_reserve(why) or not self._is_among_the_first(entry):
             self._line.leave(entry.key)
@@ -216,6 +219,8 @@ class Reserving:
                 return False
         del self._searches[search.entry.key]
         self._settle(search.entry, found)
+        if search.is_outdated and self._queue.unit(search.entry.key) is search.entry:
+            self._line.wait(search.entry)
         return True
 
     async def complete(self) -> None:
@@ -306,12 +311,14 @@ class Reserving:
 class _Search:
     """A moment that is being looked for."""
 
-    __slots__ = ("entry", "steps", "took")
+    __slots__ = ("entry", "is_outdated", "steps", "took")
 
     def __init__(self, entry: QueuedUnit, steps: making.Reserving) -> None:
         self.entry = entry
         self.steps = steps
         self.took = 0.0
+        self.is_outdated = False
+        """Whether the unit was refused again since it began: it is tried once more afterwards, for others may run by now."""
 
 
 def _unit(entry: QueuedUnit) -> Unit:

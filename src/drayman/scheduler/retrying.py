@@ -22,7 +22,8 @@ from drayman.placement.decision.outcomes import (
 )
 from drayman.placement.nominations import Nominations
 from drayman.placement.wake import Wake
-from drayman.scheduler.queue import Queue, QueuedUnit
+from drayman.scheduler.queue import Queue
+from drayman.scheduler.unit import QueuedUnit
 
 IN_A_ROW: Final = 8
 """Attempts without a pause for a pod that is overtaken again and again: server and scheduler might disagree about what is free."""

@@ -116,7 +116,7 @@ class Rivals:
         holder = holder_of(claim)
         self._suspected.pop(holder, None)
         known = self._state.known_claim(claim)
-        found = None if known is None else clash(self._state, known)
+        found = None if known is None else self._lasting(known)
         if known is None or found is None or self._reported.get(holder) == found:
             return
         self._reported[holder] = found
@@ -127,6 +127,14 @@ class Rivals:
         about = [Reference.to(PODS, pod) for pod in self._users(known)]
         for each in (*about, Reference.to(RESOURCE_CLAIMS, known)):
             self._recorder.record(each, "Warning", HELD_TWICE, note, "Scheduling")
+
+    def _lasting(self, claim: ResourceClaim) -> Clash | None:
+        """What others hold too by what the server shows. A decision of ours that is not written yet will be refused, or give way."""
+        if clash(self._state, claim) is None:  # nearly always
+            return None
+        shown = {holder_of(each) for each in self._state.allocated_claims()}
+        shown |= {users.claim.holder for users in self._state.lost_claims()}
+        return clash(self._state, claim, shown)
 
     def _named(self, holders: Iterable[str]) -> str:
         wanted = set(holders)

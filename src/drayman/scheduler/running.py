@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator
+from functools import partial
 from typing import Final
 
 from drayman.api.core import Pod
@@ -51,7 +52,7 @@ from drayman.scheduler.losses import Losses
 from drayman.scheduler.options import SchedulerOptions
 from drayman.scheduler.other_schedulers import UnservedPods
 from drayman.scheduler.preempting import Preempted
-from drayman.scheduler.queue import Queue, QueuedUnit
+from drayman.scheduler.queue import Queue
 from drayman.scheduler.queue_statuses import QueueStatuses
 from drayman.scheduler.queue_turns import QueueTurns
 from drayman.scheduler.reporting import (
@@ -59,10 +60,12 @@ from drayman.scheduler.reporting import (
     UNSCHEDULABLE,
     Reporter,
     condition_of,
+    last_shown,
 )
 from drayman.scheduler.rivals import Rivals
 from drayman.scheduler.tally import Tally
 from drayman.scheduler.terms import Terms
+from drayman.scheduler.unit import QueuedUnit
 from drayman.scheduler.volumes import progress
 
 _log: Final = logging.getLogger(__name__)
@@ -124,8 +127,14 @@ class Scheduler:
         self._recorder = EventRecorder(client, DEFAULT_SCHEDULER)
         self._terms = Terms(self._recorder, self.state, self._options.names)
         self._decisions = DecisionLog(self.state, clock)
+        pods = informers.informer(PODS)
         self._reporter = Reporter(
-            client, self._recorder, self._still_waits, wall_clock, self._decisions.waits
+            client,
+            self._recorder,
+            self._still_waits,
+            wall_clock,
+            self._decisions.waits,
+            partial(last_shown, pods.cache),
         )
         self._group_conditions = GroupConditions(client, self.state.gangs, wall_clock)
         self._queue_statuses = QueueStatuses(client, self.state.queues)
@@ -137,7 +146,6 @@ class Scheduler:
             wall_clock,
             self._tell_why_a_gang_waits,
         )
-        pods = informers.informer(PODS)
         self._losses = Losses(client, self.state, pods, self._recorder, self.tally, wall_clock)
         self._rivals = None if self._options.is_guarded else self._new_rivals(client)
         # In a transaction there is no moment between allocation and binding.
@@ -469,6 +477,7 @@ class Scheduler:
         if known is None:
             return
         entry, pod = known[0], placement.pod
+        self._gang_life.taken_back(pod)
         if self._turns is not None:
             self._turns.give_up(pod)
         if self._follower.waits(placement.uid):

@@ -7,7 +7,7 @@ reads what node labels say about racks, blocks and NVLink domains; a `Hierarchy`
 from drayman.topology.distance import Distance, Link
 from drayman.topology.hierarchy import Hierarchy, Path, configured, recognised
 from drayman.topology.levels import Level, LevelKind, Place, level_of, places
-from drayman.topology.locality import DeviceKind, Locality, kind, locality
+from drayman.topology.locality import DeviceKind, Locality, kind, locality, product_nvlinks
 from drayman.topology.matrix import Matrix, matrix
 from drayman.topology.stated import StatedPlaces, stated_by
 
@@ -29,6 +29,7 @@ __all__ = [
     "locality",
     "matrix",
     "places",
+    "product_nvlinks",
     "recognised",
     "stated_by",
 ]

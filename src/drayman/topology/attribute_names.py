@@ -21,6 +21,7 @@ class Fact(Enum):
     NUMA_NODE = auto()
     SOCKET = auto()
     NVLINK_GROUP = auto()
+    NVLINKS = auto()
     PRODUCT = auto()
     TYPE = auto()
 
@@ -38,6 +39,7 @@ _OWN: Final = {
     Fact.NUMA_NODE: ("numaNode", "numaNodeID"),
     Fact.SOCKET: ("socketID",),
     Fact.NVLINK_GROUP: ("nvlinkDomain", "nvlinkGroup"),
+    Fact.NVLINKS: ("nvlinks",),
     Fact.PRODUCT: ("productName",),
     Fact.TYPE: ("type",),
 }
@@ -46,8 +48,9 @@ _OWN: Final = {
 _SHARED: Final = {
     Fact.NUMA_NODE: ("dra.net/numaNode", "dra.cpu/numaNodeID"),
     Fact.SOCKET: ("dra.cpu/socketID",),
-    # No driver publishes it yet; a profile, or a driver that wants to be understood here, can.
+    # Our driver for NVIDIA publishes them where the product says something else; others that want to be understood here can.
     Fact.NVLINK_GROUP: ("drayman.dev/nvlinkGroup",),
+    Fact.NVLINKS: ("drayman.dev/nvlinks",),
 }
 """Informal names that drivers publish for each other's sake, whatever their own domain is."""
 

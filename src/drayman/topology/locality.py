@@ -38,7 +38,7 @@ class Locality(Struct, frozen=True):
     numa: int | None = None
     bus_id: str | None = None
     nvlinks: int | None = None
-    """NVLinks to every other GPU of the node, where the product has a switched fabric."""
+    """NVLinks to every other GPU of its fabric."""
     socket: int | None = None
     fabric: str | None = None
     """Which GPUs of the node it is joined to by NVLink, or by the equivalent of another vendor: those with the same value."""
@@ -50,12 +50,13 @@ def locality(driver: str, device: Device) -> Locality:
     found = place_of(driver, device)
     bus = _text(attributes, names_of(driver, Fact.BUS_ID))
     product = _text(attributes, names_of(driver, Fact.PRODUCT))
+    stated = _number(attributes, names_of(driver, Fact.NVLINKS))
     whole = _text(attributes, names_of(driver, Fact.TYPE)) == "gpu"
     return Locality(
         pcie_root=found.root,
         numa=found.numa,
         bus_id=bus.lower() if bus is not None and _BUS_ID.fullmatch(bus) else None,
-        nvlinks=_SWITCHED_NVLINKS.get(product) if whole and product is not None else None,
+        nvlinks=_nvlinks(stated, product) if whole else None,
         socket=found.socket,
         fabric=found.fabric,
     )
@@ -80,6 +81,17 @@ def place_of(driver: str, device: Device) -> Place:
         _number(attributes, names.socket) if names.socket else None,
         _fabric(attributes, names) if names.fabric or names.product else None,
     )
+
+
+def product_nvlinks(product: str) -> int | None:
+    """The NVLinks between any two GPUs of a machine, if they are of a product that is known to be joined by switches."""
+    return _SWITCHED_NVLINKS.get(product)
+
+
+def _nvlinks(stated: int | None, product: str | None) -> int | None:
+    if stated is not None:
+        return stated or None
+    return None if product is None else product_nvlinks(product)
 
 
 def kind(driver: str, device: Device) -> DeviceKind:
@@ -130,7 +142,7 @@ _SWITCHED_NVLINKS: Final = {
 }
 """Links per GPU of the products that sit on boards with NVLink switches, where every pair is joined by all of them.
 
-No driver publishes NVLink as an attribute, so the product name is the only source. PCIe variants have other names."""
+Where no attribute says otherwise, the product name is the only source. PCIe variants have other names."""
 
 _MESHES: Final = frozenset({"AMD_Instinct_MI300X_OAM"})
 """Products of which every pair on a board is joined directly, by XGMI."""
@@ -159,6 +171,7 @@ class _PlaceNames(NamedTuple):
     numa: tuple[str, ...]
     socket: tuple[str, ...]
     fabric: tuple[str, ...]
+    links: tuple[str, ...]
     product: tuple[str, ...]
     type_: tuple[str, ...]
 
@@ -174,6 +187,7 @@ def _place_names(driver: str, given: tuple[str, ...]) -> _PlaceNames:
         present(Fact.NUMA_NODE),
         present(Fact.SOCKET),
         present(Fact.NVLINK_GROUP),
+        present(Fact.NVLINKS),
         present(Fact.PRODUCT) if is_gpu else (),
         present(Fact.TYPE),
     )
@@ -186,6 +200,8 @@ def _fabric(attributes: Mapping[str, DeviceAttribute], names: _PlaceNames) -> st
     number = _number(attributes, names.fabric)
     if number is not None:
         return str(number)
+    if names.links and _number(attributes, names.links) == 0:
+        return None
     product = _text(attributes, names.product)
     joins_all = product in _SWITCHED_NVLINKS or product in _MESHES
     return product if joins_all and _text(attributes, names.type_) in _WHOLE else None

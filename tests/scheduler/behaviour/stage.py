@@ -54,6 +54,12 @@ class Stage(World):
 
     # What is in it.
 
+    async def create(self, resource: Resource[JsonObject], value: JsonObject) -> JsonObject:
+        """Pods come when everything else is known that was made before."""
+        if resource is POD_VALUES:
+            await self.heard(but=POD_VALUES)
+        return await super().create(resource, value)
+
     async def node(self, name: str = "node-a", *devices: Any, **fields: Any) -> None:
         """A node with devices of its own. `labels`, `allocatable` and `spec` are its fields."""
         labels = {"kubernetes.io/hostname": name, **fields.get("labels", {})}
@@ -170,6 +176,7 @@ class Stage(World):
             pod = await self.get_pod(name)
             return "gone" if pod is None else pod.spec.node_name
 
+        await self.heard()
         await stays(node, lambda found: not found)
 
     async def stays_bound(self, name: str) -> None:
@@ -177,6 +184,7 @@ class Stage(World):
             pod = await self.get_pod(name)
             return pod is not None and pod.metadata.deletion_timestamp is None
 
+        await self.heard()
         await stays(alive, bool)
 
     async def allocated(self, name: str) -> ResourceClaim:
@@ -235,7 +243,7 @@ async def staged(folder: Path, **options: Any) -> AsyncIterator[Stage]:
     )
     try:
         async with HttpClient.from_environment(instance.kubeconfig) as client:
-            yield Stage(client, ())
+            yield Stage(client, (), instance.informers)
     finally:
         await instance.stop()
 

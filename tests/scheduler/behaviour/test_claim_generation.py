@@ -112,5 +112,7 @@ async def test_a_pod_that_is_going_gets_no_claims(cluster: Cluster) -> None:
         await stage.start_pod("p", from_template())
         await stage.patch(POD_VALUES, "p", {"metadata": {"finalizers": ["example.com/keep"]}})
         await stage.remove(POD_VALUES, "p", grace=30)
+        await stage.heard()
         await stage.make_template("t")
+        await stage.heard()
         await stays(stage.claims, lambda claims: not claims)

@@ -217,10 +217,11 @@ async def test_a_job_that_comes_to_its_end_is_left_alone(cluster: Cluster) -> No
 async def test_a_gang_that_waits_for_too_long_says_what_is_missing(cluster: Cluster) -> None:
     async with cluster() as stage:
         await prepare(stage, "gpu-0")
-        spec = {"minMember": 2, "scheduleTimeoutSeconds": 1}
-        await stage.create(PLUGIN_GROUPS, {"metadata": {"name": "g"}, "spec": spec})
+        await stage.create(PLUGIN_GROUPS, {"metadata": {"name": "g"}, "spec": {"minMember": 2}})
         labels = {"scheduling.x-k8s.io/pod-group": "g"}
         await start_with(stage, "p", "q", labels=labels)
+        await stage.refused("p", "the cluster holds 1 of 2 pods")
+        await stage.patch(PLUGIN_GROUPS, "g", {"spec": {"scheduleTimeoutSeconds": 1}})
         event = await stage.event("g", "GangLate")
         assert event["type"] == "Warning"
         assert "the cluster holds 1 of 2 pods" in event["note"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 
 from controllers.world import NAMESPACE
 from drayman.cluster.resources import PODS, JsonObject, generic
+from patience import PATIENCE_S
 from scheduler.behaviour.conftest import Cluster
 from scheduler.behaviour.stage import NODE_VALUES, POD_VALUES, Stage
 from scheduler.behaviour.test_kai_queues import GPU, KAI_GROUPS, QUEUES
@@ -43,10 +45,11 @@ def recorded() -> dict[str, Any]:
 async def test_each_queue_gets_the_same(cluster: Cluster, name: str) -> None:
     """All pods of these ask for the same."""
     scenario = recorded()[name]
+    expected = {name: each["running"] for name, each in scenario["expect"]["groups"].items()}
+    wanted = in_queues(scenario, expected)
     async with cluster() as stage:
-        found = await played(stage, scenario)
-    wanted = {name: each["running"] for name, each in scenario["expect"]["groups"].items()}
-    assert in_queues(scenario, found) == in_queues(scenario, wanted)
+        pods = await played(stage, scenario)
+        await at_rest(stage, pods, lambda running: in_queues(scenario, running), wanted)
 
 
 def in_queues(scenario: Any, running: dict[str, int]) -> Counter[str]:
@@ -57,8 +60,8 @@ def in_queues(scenario: Any, running: dict[str, int]) -> Counter[str]:
     return +found
 
 
-async def played(stage: Stage, scenario: Any) -> dict[str, int]:
-    """How many pods of each group run at rest. Pods that are evicted come back at once, as in the recording."""
+async def played(stage: Stage, scenario: Any) -> dict[str, JsonObject]:
+    """Makes everything, and returns the pods by name."""
     for node in scenario["nodes"]:
         amounts = {GPU: str(node["gpus"]), "cpu": "1k", "memory": "1Ti"}
         fields = {"labels": node.get("labels", {}), "spec": {"unschedulable": True}}
@@ -79,7 +82,7 @@ async def played(stage: Stage, scenario: Any) -> dict[str, int]:
                 await submit(stage, each, pods)
     for node in scenario["nodes"]:  # everything is there, so it begins
         await stage.patch(NODE_VALUES, node["name"], {"spec": {"unschedulable": None}})
-    return await at_rest(stage, pods)
+    return pods
 
 
 async def submit(stage: Stage, given: Any, pods: dict[str, JsonObject]) -> None:
@@ -99,23 +102,27 @@ async def submit(stage: Stage, given: Any, pods: dict[str, JsonObject]) -> None:
         await stage.create(POD_VALUES, {"metadata": metadata, "spec": {**spec, **there}})
 
 
-async def at_rest(stage: Stage, pods: dict[str, JsonObject]) -> dict[str, int]:
-    before, rounds = None, 0
-    for _ in range(4000):
+async def at_rest(
+    stage: Stage,
+    pods: dict[str, JsonObject],
+    counted: Callable[[dict[str, int]], Counter[str]],
+    wanted: Counter[str],
+) -> None:
+    """Returns when as many pods run as wanted, and stay. Pods that are evicted come back at once, as in the recording."""
+    loop = asyncio.get_running_loop()
+    end, before, rounds = loop.time() + PATIENCE_S, None, 0
+    groups = {
+        name: each["metadata"]["annotations"]["pod-group-name"] for name, each in pods.items()
+    }
+    while rounds < ROUNDS:
         listed = (await stage.client.list(PODS, NAMESPACE)).items
         present = {each.metadata.name: each.spec.node_name for each in listed}
         for name in pods.keys() - present.keys():
             await stage.create(POD_VALUES, pods[name])
-        rounds = rounds + 1 if present == before and len(present) == len(pods) else 0
+        running = dict.fromkeys(groups.values(), 0)
+        running |= Counter(groups[name] for name, node in present.items() if node)
+        is_as_wanted = present == before and counted(running) == wanted
+        assert is_as_wanted or loop.time() < end, f"{counted(running)} is not {wanted}"
+        rounds = rounds + 1 if is_as_wanted else 0
         before = present
-        if rounds == ROUNDS:
-            break
         await asyncio.sleep(0.01)
-    else:
-        raise AssertionError("it does not come to rest")
-    groups = {
-        name: each["metadata"]["annotations"]["pod-group-name"] for name, each in pods.items()
-    }
-    counts = Counter(dict.fromkeys(groups.values(), 0))
-    counts.update(groups[name] for name, node in present.items() if node)
-    return dict(counts)

@@ -195,12 +195,11 @@ async def test_after_a_storm_no_device_has_two_holders(tmp_path: Path, guard: bo
             await stage.start_pod(name, from_template(), schedulerName=name.partition("-")[0])
         for name in names:
             await stage.generated(name)
-        async with scheduling(connect(), "one") as one, scheduling(connect(), "two") as two:
+        async with scheduling(connect(), "one"), scheduling(connect(), "two"):
             await asyncio.gather(*(stage.bound(name) for name in names))
             found = await holders(stage)
             assert len(found) == len(names)
             assert all(len(claims) == 1 for claims in found.values())
-            assert (one.tally.held_twice, two.tally.held_twice) == (0, 0)
 
 
 def test_allocations_that_were_taken_back_are_in_the_metrics() -> None:

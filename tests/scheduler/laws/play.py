@@ -58,7 +58,8 @@ from drayman.scheduler.keeping import RoomKeeper
 from drayman.scheduler.occupants import Occupants
 from drayman.scheduler.preempting import Preemptor
 from drayman.scheduler.protection import Budgets
-from drayman.scheduler.queue import Queue, QueuedUnit
+from drayman.scheduler.queue import Queue
+from drayman.scheduler.unit import QueuedUnit
 from oracle.build import taint
 from oracle.nodes import JsonObject
 from oracle.selectors import GPU

@@ -70,6 +70,8 @@ class Yard:
     rounds: int = 0
     check: Callable[[Yard], None] = lambda _: None
     """Called whenever there is nothing left to decide."""
+    look_s: float = 0.0
+    """How much time passes with each look at the clock: with some, gangs that were refused rest before they are tried again."""
 
     def __post_init__(self) -> None:
         self.queue = Queue()
@@ -78,7 +80,7 @@ class Yard:
         self.cycle = Cycle(
             self.state,
             self.queue,
-            lambda: self.now,
+            self._clock,
             policy=Policy.BEST,
             binding_timeout_s=600.0,
             nominations=self.nominations,
@@ -96,6 +98,10 @@ class Yard:
                 item = piece(made, pool=name, name=name, nodeName=name)
                 self.state.set_slice(convert(ResourceSlice, item))
 
+    def _clock(self) -> float:
+        self.now += self.look_s
+        return self.now
+
     def replay(self, works: list[Work]) -> None:
         """All of the work, to its end."""
         arrivals = sorted(works, key=lambda each: each.arrives)
@@ -108,7 +114,7 @@ class Yard:
             moments += [] if due is None else [due]
             self.now = max(self.now, min(moments))
             while self.ends and self.ends[0][0] <= self.now:
-                self._end(heapq.heappop(self.ends)[1])
+                self.end(heapq.heappop(self.ends)[1])
             while arrivals and BEGIN + arrivals[0].arrives <= self.now:
                 self.arrive(arrivals.pop(0))
             self.decide()
@@ -221,16 +227,17 @@ class Yard:
             self.queue.remove(pod.metadata.uid)
             self.state.delete_pod(pod)
 
-    def settle(self) -> None:
+    def settle(self, within_s: float = 1.0) -> None:
         """Let time pass until everybody who is to be tried again soon has been."""
-        while (due := self.queue.next_due()) is not None and due < self.now + 1:
+        while (due := self.queue.next_due()) is not None and due < self.now + within_s:
             self.now = max(self.now, due)
             self.decide()
 
     def running_work(self, unit: str) -> Work:
         return next(work for _, _, work, _ in self.running.values() if work.name == unit)
 
-    def _end(self, name: str) -> None:
+    def end(self, name: str) -> None:
+        """A pod that runs ends."""
         pod, node, work, _ = self.running.pop(name)
         self.state.set_pod(_changed(pod, node, "Succeeded", pod.status.start_time or ""))
         self.state.delete_pod(pod)

@@ -114,7 +114,8 @@ class _Funnels:
                 default=0,
             )
             if best < alternative.number:
-                detail = f"at most {best} agree in {constraint.name}"
+                how_many = "no two" if best == 1 else f"at most {best}"
+                detail = f"{how_many} agree in {constraint.name}"
                 yield self._rejection(
                     alternative, RejectionReason.CONSTRAINT, remaining, remaining, detail
                 )

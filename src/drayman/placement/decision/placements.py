@@ -71,6 +71,12 @@ class Placement(Struct, frozen=True, eq=False):
         new += [item.claim for item in self.made]
         return tuple(c.status.allocation for c in new if c.status.allocation is not None)
 
+    @property
+    def all_devices(self) -> tuple[AllocationResult, ...]:
+        """What the claims of the pod have on its node, with what they had before."""
+        had = [claim.status.allocation for claim in self.held]
+        return (*self.devices, *(each for each in had if each is not None))
+
     def with_claims_made(self, written: Mapping[ClaimKey, ResourceClaim]) -> Placement:
         """The same once its new claims exist: from then on they are ordinary claims."""
         if not self.made:

@@ -11,7 +11,14 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from drayman.api.core import Affinity, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
+from drayman.api.core import (
+    DO_NOT_SCHEDULE,
+    SCHEDULE_ANYWAY,
+    Affinity,
+    PodAffinity,
+    PodAffinityTerm,
+    TopologySpreadConstraint,
+)
 from drayman.api.errors import SelectorError
 from drayman.api.labels import LabelMatcher, parse_requirement
 from drayman.api.meta import LabelSelector
@@ -125,8 +132,8 @@ def _parse(needs: PodNeeds) -> PodTerms:
         tuple(_affinity_term(needs, term) for term in _required(attract)),
         tuple(_affinity_term(needs, term) for term in _required(repel)),
         (*_preferred(needs, attract, 1), *_preferred(needs, repel, -1)),
-        tuple(_spread_terms(needs, "DoNotSchedule")),
-        tuple(_spread_terms(needs, "ScheduleAnyway")),
+        tuple(_spread_terms(needs, DO_NOT_SCHEDULE)),
+        tuple(_spread_terms(needs, SCHEDULE_ANYWAY)),
     )
 
 

@@ -51,7 +51,7 @@ _MOST_READ: Final = 4096
 _NOBODY: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
-class Standing(Enum):
+class MemberState(Enum):
     """What a member does."""
 
     WAITING = "waiting"
@@ -75,10 +75,10 @@ class Member(Struct, frozen=True):
         return self.pod.metadata.uid
 
     @property
-    def standing(self) -> Standing:
+    def state(self) -> MemberState:
         if self.pod.status.phase == _SUCCEEDED:
-            return Standing.SUCCEEDED
-        return Standing.PLACED if self.node else Standing.WAITING
+            return MemberState.SUCCEEDED
+        return MemberState.PLACED if self.node else MemberState.WAITING
 
     @property
     def is_staying(self) -> bool:
@@ -96,7 +96,9 @@ class GangBook:
         self._jobs: dict[str, Mapping[str, str]] = {}  # what Jobs state for their pods, by uid
         self._of_jobs: dict[str, dict[str, Pod]] = {}  # pods, by uid of the Job and their own
         self._members: dict[str, Member] = {}  # by uid
-        self._standing: dict[Standing, dict[GangKey, dict[str, Member]]] = {s: {} for s in Standing}
+        self._by_state: dict[MemberState, dict[GangKey, dict[str, Member]]] = {
+            s: {} for s in MemberState
+        }
         self._stated: dict[GangKey, Counter[Declaration | Flaw]] = {}
         self._read: Bounded[GangKey, tuple[object, Gang | Flaw | None]] = Bounded(_MOST_READ)
 
@@ -228,19 +230,19 @@ class GangBook:
 
     def waiting(self, key: GangKey) -> Mapping[str, Member]:
         """The members without a node, by uid, in no particular order."""
-        return self._standing[Standing.WAITING].get(key, _NOBODY)
+        return self._by_state[MemberState.WAITING].get(key, _NOBODY)
 
     def placed(self, key: GangKey) -> Mapping[str, Member]:
         """The members with a node, by uid."""
-        return self._standing[Standing.PLACED].get(key, _NOBODY)
+        return self._by_state[MemberState.PLACED].get(key, _NOBODY)
 
     def succeeded(self, key: GangKey) -> Mapping[str, Member]:
         """The members that have done their part, by uid: they count, and need no place any more."""
-        return self._standing[Standing.SUCCEEDED].get(key, _NOBODY)
+        return self._by_state[MemberState.SUCCEEDED].get(key, _NOBODY)
 
     def all_keys(self) -> list[GangKey]:
         """The gangs that have members, always in the same order."""
-        found = {key for buckets in self._standing.values() for key in buckets}
+        found = {key for buckets in self._by_state.values() for key in buckets}
         return sorted(found, key=lambda key: (key.dialect.value, *key[1:]))
 
     def pods_of_job(self, uid: str) -> list[Pod]:
@@ -266,7 +268,7 @@ class GangBook:
     def lack(self, gang: Gang) -> Shortfall | None:
         """What a gang lacks before it can start: members that do not exist. None if there are enough."""
         counts: Counter[str] = Counter()
-        for buckets in self._standing.values():
+        for buckets in self._by_state.values():
             for member in buckets.get(gang.key, _NOBODY).values():
                 if member.is_staying:
                     counts[member.membership.subgroup] += 1
@@ -349,12 +351,12 @@ class GangBook:
 
     def _join(self, member: Member) -> None:
         key = member.membership.key
-        self._standing[member.standing].setdefault(key, {})[member.uid] = member
+        self._by_state[member.state].setdefault(key, {})[member.uid] = member
         if member.stated is not None and _is_declared(key):
             self._stated.setdefault(key, Counter())[member.stated] += 1
 
     def _leave(self, member: Member) -> None:
-        key, buckets = member.membership.key, self._standing[member.standing]
+        key, buckets = member.membership.key, self._by_state[member.state]
         del buckets[key][member.uid]
         if not buckets[key]:
             del buckets[key]

@@ -31,10 +31,8 @@ from drayman.placement.queueing.gpus import Gpus
 from drayman.placement.queueing.limits import Barrier, Withheld, exceeds
 from drayman.placement.queueing.queues import Queue, QueueTree
 from drayman.placement.queueing.reading import InvalidQueueError, queue_of
-from drayman.placement.queueing.stakes import ClaimKey, Stake, Sums, add, pairs
+from drayman.placement.queueing.stakes import ClaimKey, Stake, Sums, add, is_preemptible, pairs
 
-FIRM_PRIORITY: Final = 100
-"""From here on work in a queue is not preemptible, unless it says so itself."""
 _NOBODY: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -221,6 +219,10 @@ class QueueBook:
         """The leaves of which something else is used than when `uses` was this number. Changed queues (`revision`) are not among them."""
         return takewhile(lambda leaf: self._used_at[leaf] > number, reversed(self._used_at))
 
+    def path(self, leaf: str) -> tuple[str, ...]:
+        """A queue that work names and those above it, the widest last; itself alone if it has no place in the tree."""
+        return self.tree.path(leaf) if leaf in self.tree else (leaf,)
+
     @property
     def sums(self) -> Sums:
         """What queues have, each with those below it."""
@@ -228,7 +230,7 @@ class QueueBook:
             self._kept_sums = made = Sums()
             for ours, leaves in pairs(made, self._by_leaf):
                 for leaf, amounts in leaves.items():
-                    add(ours, self._path(leaf), amounts)
+                    add(ours, self.path(leaf), amounts)
         return self._kept_sums
 
     def gpus_in_pools(self) -> int:
@@ -256,11 +258,11 @@ class QueueBook:
                 flaw = self.flaw(leaf)
                 if flaw is not None:
                     return Withheld(Barrier.NO_QUEUE, leaf, flaw=flaw)
-            for name in self._path(leaf):
+            for name in self.path(leaf):
                 leaves.setdefault(name, leaf)
-            add(more, self._path(leaf), stake.amounts)
+            add(more, self.path(leaf), stake.amounts)
             if stake.is_firm:
-                add(firm, self._path(leaf), stake.amounts)
+                add(firm, self.path(leaf), stake.amounts)
         for name, leaf in leaves.items():
             found = self._kept_out(name, leaf, more.get(name, NOTHING), firm.get(name, NOTHING))
             if found is not None:
@@ -297,9 +299,7 @@ class QueueBook:
     def _stake(self, pod: Pod, queue: str, keys: tuple[ClaimKey, ...], *, is_placed: bool) -> Stake:
         gangs, uid = self._gangs, pod.metadata.uid
         gang, member = gangs.gang_of(pod), gangs.member(uid)
-        is_preemptible = gang.is_preemptible if isinstance(gang, Gang) else None
-        if is_preemptible is None:
-            is_preemptible = gangs.priority_of(pod) < FIRM_PRIORITY
+        stated = gang.is_preemptible if isinstance(gang, Gang) else None
         for key in keys:
             if key not in self._payers:
                 self._log.put(self._payers, key, uid)
@@ -309,7 +309,7 @@ class QueueBook:
             queue,
             gangs.unit_of(pod) or uid,
             amounts,
-            not is_preemptible,
+            not is_preemptible(stated, gangs.priority_of(pod)),
             is_placed,
             "" if member is None else member.membership.subgroup,
             keys,
@@ -407,10 +407,7 @@ class QueueBook:
     def _counting(self, leaf: str) -> Iterator[tuple[Sums, tuple[str, ...]]]:
         yield self._by_leaf, (leaf,)
         if self._kept_sums is not None:
-            yield self._kept_sums, self._path(leaf)
-
-    def _path(self, leaf: str) -> tuple[str, ...]:
-        return self.tree.path(leaf) if leaf in self.tree else (leaf,)
+            yield self._kept_sums, self.path(leaf)
 
 
 def _claim_keys(pod: Pod) -> tuple[ClaimKey, ...]:

@@ -36,6 +36,11 @@ class Withheld(Struct, frozen=True):
     """Why there is no such queue."""
 
 
+def is_beyond(used: int, bound: Amount | None) -> bool:
+    """Whether more is used than a bound allows."""
+    return bound is not None and used > bound
+
+
 def exceeds(used: int, more: int, bound: Amount | None) -> bool:
     """Whether a queue that uses so much may not have more. Work that takes nothing of a resource is not concerned."""
-    return bound is not None and more > 0 and used + more > bound
+    return more > 0 and is_beyond(used + more, bound)

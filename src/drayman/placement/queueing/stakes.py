@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
+from typing import Final
 
 from msgspec import Struct
 
@@ -10,6 +11,8 @@ from drayman.api.core import Pod
 from drayman.placement.gangs.gang import GangKey
 from drayman.placement.queueing.amounts import NOTHING, Amounts
 
+FIRM_PRIORITY: Final = 100
+"""From here on work in a queue is not preemptible, unless it says so itself."""
 ClaimKey = tuple[str, str]
 """Namespace and name."""
 
@@ -52,6 +55,11 @@ class Stake(Struct, frozen=True):
             self.claims,
             self.is_certain,
         )
+
+
+def is_preemptible(stated: bool | None, priority: int) -> bool:
+    """Whether work in a queue may have to go for other work: as it says itself, or else by its priority."""
+    return priority < FIRM_PRIORITY if stated is None else stated
 
 
 class Sums:

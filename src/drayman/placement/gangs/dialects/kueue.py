@@ -82,9 +82,14 @@ def _own_index(pod: Pod) -> str:
     return INDEX if INDEX in pod.metadata.labels else ""
 
 
+def pod_set_stated_by(pod: Pod, role: str) -> str:
+    """The pod set that a pod says it is one of: in its label, which it gets when it is started, or as the role that it states."""
+    return pod.metadata.labels.get(POD_SET) or role
+
+
 def _roles(pod: Pod, statements: Statements) -> tuple[str, str]:
     """The subgroup of a pod, and what that is below. Pod sets that are to be placed together have a parent."""
-    role = pod.metadata.labels.get(POD_SET) or statements.text(ROLE)
+    role = pod_set_stated_by(pod, statements.text(ROLE))
     together = statements.text(TOGETHER)
     parent = f"podset-group/{together}" if together else ""
     return (role, parent) if role else (parent, "")
