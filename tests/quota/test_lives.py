@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from msgspec.structs import replace
@@ -160,6 +160,30 @@ def test_a_namespace_that_is_not_served_blocks_nobody(strategy: str) -> None:
     assert story.reason("first") == "Misconfigured"
     story.patch("Namespace", "default", {"metadata": {"labels": {"team": "x"}}})
     assert story.admitted() == {"first", "second"}
+
+
+TEAM_X: Final = {"matchLabels": {"team": "x"}}
+
+
+@pytest.mark.parametrize("team", ["y", None], ids=["another label", "no label"])
+def test_a_namespace_that_is_not_served_any_more_is_told_to_who_waits(team: str | None) -> None:
+    """Whatever it was refused for before."""
+    named = {"kind": "Namespace", "metadata": {"name": "default", "labels": {"team": "x"}}}
+    story = Story(named, queue("q", 2, namespaceSelector=TEAM_X), workload("large", "q", 3))
+    story.settle()
+    assert story.reason("large") == "ExceedsMaxQuota"
+    story.patch("Namespace", "default", {"metadata": {"labels": {"team": team}}})
+    story.settle()
+    assert story.reason("large") == "Misconfigured"
+
+
+def test_who_was_not_served_is_tried_when_the_queue_serves_others() -> None:
+    """The selector of the queue changes, and no namespace does."""
+    story = Story(queue("q", 2, namespaceSelector=TEAM_X), workload("one", "q", 1))
+    assert story.admitted() == set()
+    assert story.reason("one") == "Misconfigured"
+    story.patch("ClusterQueue", "q", {"spec": {"namespaceSelector": {"matchLabels": None}}})
+    assert story.admitted() == {"one"}
 
 
 def test_what_ends_in_a_stopped_local_queue_wakes_the_others() -> None:

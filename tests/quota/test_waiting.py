@@ -85,7 +85,7 @@ def test_a_strict_queue_stays_with_its_head() -> None:
     assert head(waiting) == "b"
     waiting.wake()
     assert head(waiting) == "b"
-    waiting.wake_strangers(lambda namespace: namespace == "default")
+    waiting.wake_strangers()
     assert head(waiting) == "a"
 
 
@@ -119,6 +119,18 @@ def test_who_has_no_room_does_not_come_first_for_its_victims() -> None:
     assert head(waiting) == "alike"
     waiting.wake_roomless()
     assert head(waiting) == "preemptor"
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_all_of_a_shape_wait_for_room_if_none_of_them_has_any(strict: bool) -> None:
+    """Others are tried, also in a strict queue, and all come back when there may be room."""
+    first = entry("a")
+    waiting = queue_of(first, entry("b"), entry("c", cpu=2, since=9), strict=strict)
+    waiting.refuse(first, Again.ROOM_OF_ALL)
+    assert head(waiting) == "c"
+    assert waiting.wake_roomless()
+    waiting.discard("a")
+    assert head(waiting) == "b"
 
 
 @pytest.mark.parametrize("again", [Again.NO_QUOTA, Again.ALONE, Again.ROOM, Again.NAMESPACE])

@@ -7,9 +7,11 @@ ready again, once, however many things have changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 
 from drayman.api.kueue import ClusterQueueSpec, CohortSpec, ResourceFlavorSpec
+from drayman.api.kueue_workload import Admission
+from drayman.quota.checks import Checks
 from drayman.quota.cluster_queues import DRAIN, HOLD, ClusterQueueState
 from drayman.quota.entries import Entry, Holding
 from drayman.quota.reasons import FLAVOR_NOT_FOUND, STOPPED, TERMINATING, TOPOLOGY_NOT_FOUND
@@ -24,6 +26,8 @@ class Books:
 
     def __init__(self) -> None:
         self.ledger = Ledger()
+        self.checks: Checks | None = None
+        """The admission checks of the cluster; None if they are not known: then all are taken to be there, and pods to run here."""
         self.queues: dict[str, ClusterQueueState] = {}
         self.flavors: dict[str, ResourceFlavorSpec] = {}
         self._cohorts: dict[str, CohortSpec] = {}
@@ -114,6 +118,8 @@ class Books:
         elif queue.spec != spec:
             self.wake(name)
             self._change_trees()
+            if queue.spec.namespace_selector != spec.namespace_selector:
+                queue.waiting.wake_strangers()
             queue.set_spec(spec)
         elif queue.leaving == leaving:
             return queue
@@ -139,7 +145,31 @@ class Books:
         elif any(map(self.ledger.topologies.is_missing, queue.flavors)):
             queue.inactive = TOPOLOGY_NOT_FOUND
         else:
-            queue.inactive = ""
+            queue.inactive = "" if self.checks is None else self.checks.problem(queue)
+
+    def after_checks(self) -> None:
+        """Checks have come or gone, or have become active or inactive."""
+        for queue in self.queues.values():
+            if queue.spec.admission_checks_strategy is not None:
+                was = queue.inactive
+                self.judge(queue)
+                if was and not queue.inactive:
+                    self.wake(queue.name)
+                    self.is_ready(queue.name)
+
+    def runs_elsewhere(self, admission: Admission) -> bool:
+        """Whether pods with an admission run in another cluster, so that they need no room here."""
+        required = self.required_checks(admission) or ()
+        return self.checks is not None and self.checks.send_elsewhere(required)
+
+    def required_checks(self, admission: Admission) -> list[str] | None:
+        """The checks that a queue has for the flavors that were assigned; None if the queue is not known."""
+        queue = self.queues.get(admission.cluster_queue)
+        if queue is None:
+            return None
+        return queue.checks_for(
+            {f for each in admission.pod_set_assignments for f in each.flavors.values()}
+        )
 
     def is_active(self, queue: ClusterQueueState) -> bool:
         """Whether a queue can give quota: nothing is wrong with it, and its cohorts form no circle."""
@@ -211,15 +241,15 @@ class Books:
         """Somebody new waits in a queue."""
         self._ready[name] = None
 
-    def wake_strangers(self, serves: Callable[[ClusterQueueState, str], bool]) -> None:
-        """Have those be tried again whose namespace is served by now."""
-        for queue in self.queues.values():
-
-            def is_served(namespace: str, queue: ClusterQueueState = queue) -> bool:
-                return serves(queue, namespace)
-
-            queue.waiting.wake_strangers(is_served)
-            self._ready[queue.name] = None
+    def after_namespace(self, members: Iterable[Entry]) -> None:
+        """The namespace of these workloads has other labels: queues may serve it by now, or no longer."""
+        for entry in members:
+            queue = self.queues.get(entry.waits_in)
+            if queue is None:
+                continue
+            self.wake(queue.name)
+            if queue.waiting.is_apart(entry.key):
+                self.try_again(entry)
 
     def heads(self, now: float) -> list[tuple[ClusterQueueState, Entry]]:
         """The head of each active queue that has one."""

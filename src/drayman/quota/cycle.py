@@ -162,9 +162,14 @@ class Cycle:
         )
         self._roomless.pop(entry.key, None)
         if found.lacks_room or found.gave_up or found.is_unfinished:
-            again = Again.AT_ONCE if found.is_unfinished else Again.ROOM
+            again = Again.AT_ONCE if found.is_unfinished else self._again_for_room(entry)
             self._roomless[entry.key] = again, Refusal(WAITING_FOR_ROOM, _without_room(found))
         return tuple(found.targets)
+
+    def _again_for_room(self, entry: Entry) -> Again:
+        room = self._preemptor.room
+        is_of_all = room is not None and room.speaks_for_shape(entry)
+        return Again.ROOM_OF_ALL if is_of_all else Again.ROOM
 
     # Processing.
 

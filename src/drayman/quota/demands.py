@@ -14,7 +14,7 @@ from msgspec import Struct
 from drayman.api.core import NodeSelector, Pod, Toleration
 from drayman.api.kueue import PodTemplate
 from drayman.api.kueue_workload import TopologyRequest
-from drayman.quota.amounts import Amounts
+from drayman.quota.amounts import Amounts, plus, times
 from drayman.quota.claims.prices import ClaimPrice, together
 
 
@@ -49,6 +49,11 @@ class PodSetDemand(Struct, frozen=True):
     def once(self) -> Amounts:
         """What the set costs as a whole if nobody else uses its claims."""
         return together(self.claims)
+
+    @property
+    def alone(self) -> dict[str, int]:
+        """What all pods of the set cost if nobody else uses its claims. What they ask for beside others: `flavors.asking.asked_of`."""
+        return plus(times(self.per_pod, self.count), self.once)
 
 
 # The price of devices.

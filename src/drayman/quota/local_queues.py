@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
@@ -57,8 +57,20 @@ class LocalQueues:
     def find(self, key: str) -> LocalQueueState | None:
         return self._queues.get(key)
 
-    def keys(self) -> Iterator[str]:
-        return iter(self._queues)
+    def leads_to(self, key: str) -> str | None:
+        """The cluster queue of a local queue; None if there is no such local queue."""
+        local = self._queues.get(key)
+        return None if local is None else local.cluster_queue
+
+    def all(self) -> Mapping[str, LocalQueueState]:
+        """What each says, by key."""
+        return self._queues
+
+    def members_in(self, namespace: str) -> Iterator[str]:
+        """The workloads of a namespace, whichever queue they name."""
+        for key, members in self._members.items():
+            if key.partition("/")[0] == namespace:
+                yield from tuple(members)
 
     def members(self, key: str) -> Iterator[str]:
         """The workloads in a local queue, in no particular order."""

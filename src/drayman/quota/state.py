@@ -7,8 +7,6 @@ workload, apart from any cycle. Whoever drives the engine writes decisions into 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from drayman.api.custom_groups import spec_of
 from drayman.api.kueue import (
     ClusterQueue,
@@ -17,7 +15,7 @@ from drayman.api.kueue import (
 )
 from drayman.api.kueue_workload import Admission, Workload
 from drayman.api.limit_ranges import LimitRange
-from drayman.quota.admissions import by_resource, holding_of
+from drayman.quota.admissions import by_resource
 from drayman.quota.amounts import Amounts, plus
 from drayman.quota.claim_charges import ClaimCharges
 from drayman.quota.cluster_queues import ClusterQueueState
@@ -31,7 +29,7 @@ from drayman.quota.flavors.prices import FlavorPrices
 from drayman.quota.local_queues import LocalQueues
 from drayman.quota.past_use import PastUse
 from drayman.quota.preemption.for_room import ForRoom
-from drayman.quota.preemption.searching import Preemptor, RoomMaker
+from drayman.quota.preemption.searching import Preemptor, RoomFinder
 from drayman.quota.reading import read
 from drayman.quota.reasons import (
     MISCONFIGURED,
@@ -39,11 +37,11 @@ from drayman.quota.reasons import (
 )
 from drayman.quota.settings import IGNORE_UNDECLARED, QuotaSettings
 from drayman.quota.standing import standing_of
-from drayman.quota.surroundings import Surroundings
+from drayman.quota.surroundings import QueueSurroundings
 from drayman.quota.waiting import Again
 
 
-class QuotaState(Surroundings):
+class QuotaState(QueueSurroundings):
     """All queues and workloads of a cluster."""
 
     def __init__(self, settings: QuotaSettings, pricing: Pricing | None = None) -> None:
@@ -58,7 +56,7 @@ class QuotaState(Surroundings):
         self._for_room = ForRoom(self._preemptor)
         sharing = settings.admission_fair_sharing
         self.past_use = None if sharing is None else PastUse(sharing)
-        self._local = LocalQueues(self.past_use)
+        self.local_queues = LocalQueues(self.past_use)
         if self.past_use is not None:
             self._preemptor.past_use = self.past_use.share
         self.claims = ClaimCharges(self.books, self.entries)
@@ -96,33 +94,33 @@ class QuotaState(Surroundings):
         for entry in self.entries.values():
             holding = entry.holding
             if holding is None:
-                local = self._local.find(entry.facts.queue)
+                local = self.local_queues.find(entry.facts.queue)
                 if local is not None and local.cluster_queue == queue.name:
                     self._requeue(entry, now)
             elif holding.cluster_queue == queue.name:
                 self.books.take(entry, holding)
 
     def set_local_queue(self, value: LocalQueue, now: float) -> None:
-        key = self._local.set(value)
+        key = self.local_queues.set(value)
         if key is not None:
             self._after_local_queue(key, now)
 
     def remove_local_queue(self, namespace: str, name: str, now: float) -> None:
-        key = self._local.remove(namespace, name)
+        key = self.local_queues.remove(namespace, name)
         if key is not None:
             self._after_local_queue(key, now)
 
     def _used_by(self, local_queue: str) -> Amounts:
         """What the workloads of a local queue hold, by resource."""
         used: dict[str, int] = {}
-        for key in self._local.members(local_queue):
+        for key in self.local_queues.members(local_queue):
             holding = self.entries[key].holding
             if holding is not None:
                 used = plus(used, by_resource(holding))
         return used
 
     def _after_local_queue(self, key: str, now: float) -> None:
-        for each in sorted(self._local.members(key)):
+        for each in sorted(self.local_queues.members(key)):
             if self.entries[each].holding is None:
                 self._requeue(self.entries[each], now)
 
@@ -141,10 +139,12 @@ class QuotaState(Surroundings):
             self._read_again(namespace)
 
     def _read_again(self, namespace: str) -> None:
-        waiting = [each for each in self.entries.values() if each.holding is None]
-        for entry in waiting:
-            if entry.facts.namespace == namespace and entry.source is not None:
+        for entry in self._members_in(namespace):
+            if entry.holding is None and entry.source is not None:
                 self.set_workload(entry.source, 0.0)
+
+    def _members_in(self, namespace: str) -> list[Entry]:
+        return [self.entries[key] for key in tuple(self.local_queues.members_in(namespace))]
 
     # Workloads.
 
@@ -172,9 +172,9 @@ class QuotaState(Surroundings):
                 self.books.wake_everybody()
             if entry.facts.asks_otherwise(facts):
                 self._preemptor.quarrels.forget()
-            self._local.leave(entry.facts.queue, facts.key)
+            self.local_queues.leave(entry.facts.queue, facts.key)
             entry.update(facts)
-        self._local.join(facts.queue, facts.key)
+        self.local_queues.join(facts.queue, facts.key)
         entry.source, entry.told = workload, reading.told
         if facts.replaces:
             self._successors[facts.owner, facts.replaces] = facts.key
@@ -202,7 +202,7 @@ class QuotaState(Surroundings):
         if entry is None:
             return
         self._preemptor.quarrels.forget()
-        self._local.leave(entry.facts.queue, key)
+        self.local_queues.leave(entry.facts.queue, key)
         self.claims.note(entry.facts, None)
         self.claims.release(entry)
         self._dequeue(entry)
@@ -297,7 +297,7 @@ class QuotaState(Surroundings):
 
     def _requeue(self, entry: Entry, now: float) -> None:
         self._dequeue(entry)
-        local = self._local.find(entry.facts.queue)
+        local = self.local_queues.find(entry.facts.queue)
         if local is None or local.is_stopped or not entry.facts.active:
             return
         queue = self.books.queues.get(local.cluster_queue)
@@ -369,13 +369,18 @@ class QuotaState(Surroundings):
 
     # Room for pods, where somebody looks for it.
 
-    def ask_for_room(self, room: RoomMaker | None, work: int | None = None) -> None:
+    def ask_for_room(self, room: RoomFinder | None, work: int | None = None) -> None:
         """Have somebody be asked whether there is room, before anybody is driven out. None: quota alone decides.
 
         `work`: how much at a time (`preemption/questions.py`). Where that is not enough, the search goes on in the next cycle.
         """
         self._preemptor.room = room
         self._preemptor.questions.limit = work
+
+    @property
+    def room(self) -> RoomFinder | None:
+        """Who is asked for room, if anybody is."""
+        return self._preemptor.room
 
     @property
     def is_unfinished(self) -> bool:
@@ -397,9 +402,12 @@ class QuotaState(Surroundings):
         holding = entry.holding
         if holding is None or not entry.assumed:
             return []
-        queue = self.books.queues[holding.cluster_queue]
-        self._preemptor.questions.begin_turn(now)
         self.forget(key, now)
+        queue = self.books.queues.get(holding.cluster_queue)
+        if queue is None:
+            # It was deleted during the cycle.
+            return []
+        self._preemptor.questions.begin_turn(now)
         again, decisions = self._for_room.decide(queue, entry, holding, lacking)
         queue.waiting.refuse(entry, again)
         return decisions
@@ -419,15 +427,6 @@ class QuotaState(Surroundings):
             return NotPlaced(demands.message)
         with self.books.ledger.trial():
             return self._placing.replaced(demands, holding.admission, lost)
-
-    def in_the_way(self, key: str, admission: Admission) -> list[str]:
-        """Whom a workload that waits would have to drive out for room, by key, if it got quota; nobody if it may not. Changes nothing."""
-        entry = self.entries[key]
-        holding = holding_of(admission, 0.0, entry.facts.demands)
-        queue = self.books.queues[holding.cluster_queue]
-        if queue.node is None or entry.facts.gates_closed:
-            return []
-        return [each.entry.key for each in self._for_room.victims(queue, entry, holding).targets]
 
     def is_waiting(self, key: str) -> bool:
         """Whether a workload may get quota in a cycle to come, or got it in one that is not over."""
@@ -471,20 +470,11 @@ class QuotaState(Surroundings):
         None: it holds quota and may keep it, or it waits for its turn.
         """
         entry = self.entries[key]
-        return standing_of(entry, self._local.find(entry.facts.queue), self.books.queues)
-
-    def local_queues(self) -> Iterator[str]:
-        """The keys of all local queues."""
-        return self._local.keys()
-
-    def leads_to(self, local_queue: str) -> str | None:
-        """The cluster queue of a local queue; None if there is no such local queue."""
-        local = self._local.find(local_queue)
-        return None if local is None else local.cluster_queue
+        return standing_of(entry, self.local_queues.find(entry.facts.queue), self.books.queues)
 
     def is_active(self, local_queue: str) -> bool:
         """Whether workloads of a local queue may get quota."""
-        local = self._local.find(local_queue)
+        local = self.local_queues.find(local_queue)
         queue = None if local is None else self.books.queues.get(local.cluster_queue)
         return (
             local is not None
@@ -492,7 +482,3 @@ class QuotaState(Surroundings):
             and queue is not None
             and self.books.is_active(queue)
         )
-
-    def waiting_in(self, local_queue: str) -> Iterator[str]:
-        """The workloads of a local queue, by key, in no particular order."""
-        return self._local.members(local_queue)

@@ -5,7 +5,8 @@ The part of the engine of quota (`state.py`) that is about no workload.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 
 from drayman.api.core import Namespace, Node, Pod
 from drayman.api.custom_groups import KueueTopology, spec_of
@@ -14,9 +15,10 @@ from drayman.api.pods import is_finished
 from drayman.placement.fit.readiness import is_ready
 from drayman.quota.books import Books
 from drayman.quota.cluster_queues import ClusterQueueState
+from drayman.quota.entries import Entry
 
 
-class Surroundings:
+class QueueSurroundings(ABC):
     """Follows them. A spec that makes no sense raises DecodeError and changes nothing."""
 
     def __init__(self) -> None:
@@ -38,11 +40,24 @@ class Surroundings:
         self.books.set_cohort(name, None)
 
     def set_namespace(self, namespace: Namespace) -> None:
-        self._namespaces[namespace.metadata.name] = namespace.metadata.labels
-        self.books.wake_strangers(self.serves)
+        self._label(namespace.metadata.name, namespace.metadata.labels)
 
     def remove_namespace(self, name: str) -> None:
-        self._namespaces.pop(name, None)
+        self._label(name, None)
+
+    def _label(self, namespace: str, labels: Mapping[str, str] | None) -> None:
+        """A namespace has these labels; None if it is gone. Whoever waits in it may be served by now, or no longer."""
+        if self._namespaces.get(namespace) == labels:
+            return
+        if labels is None:
+            del self._namespaces[namespace]
+        else:
+            self._namespaces[namespace] = labels
+        self.books.after_namespace(self._members_in(namespace))
+
+    @abstractmethod
+    def _members_in(self, namespace: str) -> Iterable[Entry]:
+        """The workloads of a namespace."""
 
     def set_topology(self, topology: KueueTopology) -> None:
         self.books.ledger.topologies.set_topology(topology)
@@ -51,6 +66,11 @@ class Surroundings:
     def remove_topology(self, name: str) -> None:
         self.books.ledger.topologies.remove_topology(name)
         self.books.after_topology(name)
+
+    @property
+    def has_topologies(self) -> bool:
+        """Whether places matter: without topologies, nothing needs to be known of nodes and pods here."""
+        return bool(self.books.ledger.topologies)
 
     def set_node(self, node: Node) -> None:
         """Follow a node. That it is still there, which nodes say all the time, wakes nobody."""

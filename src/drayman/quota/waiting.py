@@ -33,6 +33,8 @@ class Again(Enum):
     """It is refused for a reason of its own."""
     ROOM = "room"
     """There is no room for its pods, whatever quota there is. It does not block a strict queue: others may need less."""
+    ROOM_OF_ALL = "room of all"
+    """The same, and so it is for all of its shape."""
     NAMESPACE = "namespace"
     """The queue does not serve its namespace, so it does not block a strict queue either."""
 
@@ -173,6 +175,8 @@ class Waiting:
             self._put_aside(entry, self._strangers)
         elif again is Again.ROOM and not entry.positions:
             self._put_aside(entry, self._roomless)
+        elif again is Again.ROOM_OF_ALL and not entry.positions:
+            self._put_all_aside(self._shape(entry))
         elif self.strict or again in (Again.AT_ONCE, Again.VICTIMS) or entry.positions:
             return
         elif again is Again.ALONE:
@@ -203,12 +207,11 @@ class Waiting:
                 kept.pop(entry.key, None)
             self._push(entry)
 
-    def wake_strangers(self, serves: Callable[[str], bool]) -> None:
-        """Have those be tried again whose namespace is served by now."""
-        for key, entry in tuple(self._strangers.items()):
-            if serves(entry.facts.namespace):
-                del self._strangers[key]
-                self._push(entry)
+    def wake_strangers(self) -> None:
+        """Have those be tried again whose namespace was not served."""
+        strangers, self._strangers = self._strangers, {}
+        for entry in strangers.values():
+            self._push(entry)
 
     def wake_due(self, now: float) -> None:
         """Have those be tried whose time has come."""
@@ -219,7 +222,16 @@ class Waiting:
 
     def is_aside(self, entry: Entry) -> bool:
         """Whether a workload that waits was tried in vain, or must not be tried yet."""
-        return self._is_put_aside(entry.key) or self._shape(entry) in self._pooled
+        return self.is_apart(entry.key) or self._shape(entry) in self._pooled
+
+    def is_apart(self, key: str) -> bool:
+        """Whether a workload waits for itself, apart from its group."""
+        return (
+            key in self._alone
+            or key in self._strangers
+            or key in self._roomless
+            or key in self._later
+        )
 
     def is_held_back(self, entry: Entry) -> bool:
         """Whether a workload is not tried again before something else changes than the room there is."""
@@ -268,16 +280,7 @@ class Waiting:
         heappush(group.heap, (entry.facts.order, entry.key))
 
     def _is_ready(self, entry: Entry) -> bool:
-        return not self._is_put_aside(entry.key) and self._shape(entry) in self._ready
-
-    def _is_put_aside(self, key: str) -> bool:
-        """Whether a workload waits for itself, apart from its group."""
-        return (
-            key in self._alone
-            or key in self._strangers
-            or key in self._roomless
-            or key in self._later
-        )
+        return not self.is_apart(entry.key) and self._shape(entry) in self._ready
 
     def _show(self, order: Order, shape: Hashable) -> None:
         if len(self._fronts) >= max(_FEW, 2 * len(self._ready)):
@@ -314,7 +317,7 @@ class Waiting:
             entry is not None
             and entry.facts.order == order
             and self._shape(entry) == shape
-            and not self._is_put_aside(key)
+            and not self.is_apart(key)
         )
 
     def _pool(self, shape: Hashable) -> None:
@@ -331,6 +334,13 @@ class Waiting:
         first = self._first(both, shape)
         if first is not None:
             self._show(first.facts.order, shape)
+
+    def _put_all_aside(self, shape: Hashable) -> None:
+        """There is no room for any workload of a group."""
+        group = self._ready.pop(shape, None)
+        for item in () if group is None else group.heap:
+            if self._is_in(item, shape):
+                self._put_aside(self._entries[item[1]], self._roomless)
 
     def _put_aside(self, entry: Entry, where: dict[str, Entry]) -> None:
         where[entry.key] = entry

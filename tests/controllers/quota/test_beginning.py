@@ -21,7 +21,7 @@ class Deleting:
 
     async def between(self) -> None:
         state = self._admitting.state
-        self.seen.append((len(state.entries), len(list(state.local_queues()))))
+        self.seen.append((len(state.entries), len(list(state.local_queues.all()))))
         self._calls += 1
         if self._calls == 2:  # after the flavor and the first queue
             await self._room.place.client.delete(CLUSTER_QUEUES, "second", None)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import yaml
+
 from controllers.quota.test_devices import (
     GPU,
+    HEAD,
     MAPPED,
     device_class,
     devices,
@@ -13,6 +16,7 @@ from controllers.quota.test_devices import (
     shared_claim,
     sharing_workload,
 )
+from controllers.quota.test_published import create as configure
 from controllers.quota.test_topologies import gpus, node
 from controllers.quota.waiting_room import (
     CLUSTER_QUEUES,
@@ -29,6 +33,9 @@ from drayman.cluster.resources import (
     RESOURCE_CLAIMS,
 )
 from drayman.controllers.quota.book import Known
+from drayman.controllers.quota.source import ConfigurationSource
+from drayman.explain.queues.standing import Line
+from drayman.questions.reading import read_world
 from drayman.workloads.queued.names import WORKLOAD
 
 
@@ -73,9 +80,28 @@ async def test_a_claim_is_charged_to_one_workload_and_then_to_the_next() -> None
         await room.place.client.delete(WORKLOADS, "first", "default")
         await room.workload(pays(2), "second")
         await reserves(room, "2")
-        assert "ClaimsCharged" in await room.place.reasons()
+        await room.place.told("ClaimsCharged")
         await room.place.client.delete(WORKLOADS, "second", "default")
         await room.workload(pays(2), "third")
+
+
+async def test_who_waits_says_what_the_claims_that_its_pods_name_would_cost_it() -> None:
+    """In its status, and in what explain says it needs."""
+    async with waiting_room(ConfigurationSource()) as room:
+        await configure(room, yaml.safe_dump({**HEAD, **MAPPED}))
+        await gpu_queue(room)
+        await device_class(room)
+        await shared_claim(room, "common")
+        await shared_claim(room, "another")
+        await sharing_workload(room, "first")
+        await room.workload(pays(2), "first")
+        await sharing_workload(room, "second", claim="another")
+        found = await room.workload(waiting("WaitingForQuota"), "second")
+        (asked,) = found.status.resource_requests
+        assert {name: str(each) for name, each in asked.resources.items()} == {"gpus": "2"}
+        line = Line(await read_world(room.place.client, queues=True))
+        (need,) = line.place("default/second").needs
+        assert (need.resource, str(need.wanted), str(need.free)) == ("gpus", "2", "0")
 
 
 def allocation(request: str, *given: str) -> dict[str, Any]:
@@ -149,7 +175,7 @@ async def test_a_charge_falls_to_what_was_allocated_and_rises_never() -> None:
         await pod_of(room, "w", 0, "r/one", "gpu-0")
         await room.workload(pays(1), "w")
         await room.workload(pays(1), "next")
-        assert "QuotaGivenBack" in await room.place.reasons()
+        await room.place.told("QuotaGivenBack")
         await room.restart()
         await reserves(room, "2")
         await room.workload(pays(1), "w")

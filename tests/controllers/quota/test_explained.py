@@ -12,10 +12,12 @@ from controllers.quota.test_devices import HEAD, MAPPED, device_class, template
 from controllers.quota.test_published import create as configure
 from controllers.quota.test_topologies import HOST, RACK, TOPOLOGIES, gpus, node
 from controllers.quota.waiting_room import (
+    CHECKS,
     LOCAL_QUEUES,
     WORKLOADS,
     Room,
     admitted,
+    waiting,
     waiting_room,
 )
 from drayman.api.times import timestamp_at
@@ -107,6 +109,17 @@ class Town:
         return Line(await read_world(self.room.place.client, queues=True))
 
 
+async def come_to_rest(room: Room) -> list[Any]:
+    """All Workloads, once one more has quota that comes later: it is decided about after all the others."""
+    await room.queue(name="last")
+    container = {"name": "main", "image": "i", "resources": {"requests": {"cpu": "1m"}}}
+    template_ = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    pods = [{"name": "main", "count": 0, "template": template_}]
+    body = {"metadata": {"name": "last"}, "spec": {"queueName": "last", "podSets": pods}}
+    await room.place.create(WORKLOADS, body)
+    return await room.place.until(WORKLOADS, lambda values: "last" in _with_quota(values))
+
+
 def _with_quota(values: list[Any]) -> set[str]:
     return {each.metadata.name for each in values if admitted(known(each))}
 
@@ -122,14 +135,7 @@ async def test_those_are_admitted_that_explain_says_are(seed: int) -> None:
         expected = {name for name in town.names if line.is_admitted_now(f"default/{name}")}
         await room.start()
         await room.place.until(WORKLOADS, lambda values: _with_quota(values) == expected)
-        # One that comes later is decided about after all the others.
-        await room.queue(name="last")
-        container = {"name": "main", "image": "i", "resources": {"requests": {"cpu": "1m"}}}
-        template_ = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-        pods = [{"name": "main", "count": 0, "template": template_}]
-        body = {"metadata": {"name": "last"}, "spec": {"queueName": "last", "podSets": pods}}
-        await room.place.create(WORKLOADS, body)
-        values = await room.place.until(WORKLOADS, lambda values: "last" in _with_quota(values))
+        values = await come_to_rest(room)
         assert _with_quota(values) == {*expected, "last"}
         line = await town.line()
         for each in map(known, values):
@@ -140,3 +146,28 @@ async def test_those_are_admitted_that_explain_says_are(seed: int) -> None:
                 said = line.headline(key).reason
                 wanted = SAYS.get(condition.reason, {said})
                 assert said in {*wanted, Reason.BEHIND_IN_QUEUE}, condition
+
+
+async def test_checks_are_read_as_the_loop_reads_them() -> None:
+    """While the check of a queue is missing or not active the queue is inactive for both, and afterwards for neither."""
+    async with waiting_room() as room:
+        strategy = {"admissionChecks": [{"name": "budget"}]}
+        await room.queue(admissionChecksStrategy=strategy)
+        await room.job("train")
+        found = await room.workload(waiting("Suspended"), "train")
+
+        async def said() -> Reason:
+            line = Line(await read_world(room.place.client, queues=True))
+            return line.headline(f"default/{found.name}").reason
+
+        assert await said() is Reason.QUEUE_INACTIVE
+        await room.place.create(
+            CHECKS, {"metadata": {"name": "budget"}, "spec": {"controllerName": "example.com/x"}}
+        )
+        assert await said() is Reason.QUEUE_INACTIVE
+        condition = {"type": "Active", "status": "True", "reason": "Active", "message": ""}
+        at = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
+        status = {"status": {"conditions": [{**condition, **at}]}}
+        await room.place.patch(CHECKS, "budget", status, subresource="status")
+        await room.workload(lambda each: each.status.is_true("QuotaReserved"), "train")
+        assert await said() is Reason.CHECKS_PENDING

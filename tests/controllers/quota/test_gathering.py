@@ -22,8 +22,9 @@ from drayman.apiserver.verbs.admission import AdmissionPlugin, Admitted
 from drayman.cluster.embedded.model import Event
 from drayman.cluster.resources import JsonObject
 from drayman.controllers.quota.book import known
-from drayman.controllers.quota.gathering import LONGEST_S, MOST, Gathering, Made, drives_out
+from drayman.controllers.quota.gathering import LONGEST_S, MOST, Gathering, drives_out
 from drayman.quota.decisions import Decision, Preempted, Refused, Reserved
+from drayman.quota.quota_and_room import Made
 
 
 def given(key: str) -> Reserved:

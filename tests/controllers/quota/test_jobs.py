@@ -48,14 +48,9 @@ async def test_g17_a_job_is_held_started_with_its_flavor_and_its_quota_is_free_i
             WORKLOADS, done.name, lambda found: not found.metadata.finalizers
         )
         assert kept.metadata.deletion_timestamp is None
-        reasons = await room.place.reasons()
-        assert {
-            "CreatedWorkload",
-            "Started",
-            "FinishedWorkload",
-            "QuotaReserved",
-            "Admitted",
-        } <= set(reasons)
+        await room.place.told(
+            "CreatedWorkload", "Started", "FinishedWorkload", "QuotaReserved", "Admitted"
+        )
 
 
 async def test_g17_an_evicted_job_is_suspended_and_has_its_template_back() -> None:

@@ -112,7 +112,7 @@ async def test_a_check_that_rejects_deactivates() -> None:
         assert not found.spec.active
         evicted = found.status.condition("Evicted")
         assert "no money" in evicted.message
-        assert "AdmissionCheckRejected" in await room.place.reasons()
+        await room.place.told("AdmissionCheckRejected")
 
 
 async def test_g13_g14_pods_that_do_not_become_ready() -> None:

@@ -27,7 +27,8 @@ async def there(
     informer = Informer(room.place.client, Selection(resource, KUEUE_NAMESPACE))
     informer.add_handler(lambda _: changed.set())
     async with informer, asyncio.timeout(PATIENCE_S):
-        while not (informer.is_synced and holds(list(informer.cache))):
+        await informer.wait_synced()
+        while not holds(list(informer.cache)):
             changed.clear()
             await changed.wait()
 

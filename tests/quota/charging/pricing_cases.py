@@ -18,7 +18,7 @@ from drayman.api.resource import (
 from drayman.inventory.features import Features
 from drayman.placement.state import ClusterState
 from drayman.quota.charging.mapping_rules import read_mappings
-from drayman.quota.charging.outcome import Charges, Refused
+from drayman.quota.charging.outcome import Charges, PriceRefusal
 from drayman.quota.charging.pricing import DevicePricing
 from drayman.quota.charging.rules import Gates, Rules
 from drayman.quota.demands import PodSetRequest
@@ -166,19 +166,19 @@ def price(
     rules: Rules | None = None,
     gates: Gates | None = None,
     flavor: Mapping[str, str] | None = None,
-) -> Charges | Refused:
+) -> Charges | PriceRefusal:
     """The price of pod set `main`."""
     asked = pricing(state, mappings, rules=rules, gates=gates)
     found = asked.price_workload("default", [PodSetRequest("main", count, template)], flavor=flavor)
-    return found if isinstance(found, Refused) else found["main"]
+    return found if isinstance(found, PriceRefusal) else found["main"]
 
 
-def charged(found: Charges | Refused) -> dict[str, int]:
+def charged(found: Charges | PriceRefusal) -> dict[str, int]:
     """What a pod is charged. Fails with the reason where there is no price."""
     assert isinstance(found, Charges), found.message
     return dict(found.charges)
 
 
-def refused(found: Charges | Refused) -> Refused:
-    assert isinstance(found, Refused), found
+def refused(found: Charges | PriceRefusal) -> PriceRefusal:
+    assert isinstance(found, PriceRefusal), found
     return found

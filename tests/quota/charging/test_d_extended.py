@@ -12,7 +12,7 @@ from drayman.api.kueue import PodTemplate, pod_template_of
 from drayman.api.resource import DeviceClass
 from drayman.quota.charging.outcome import Code
 from drayman.quota.charging.rules import KUEUE, Gates, Rules
-from drayman.quota.charging.waking import Changed, Waiting
+from drayman.quota.charging.waking import Changed, PriceDependents
 from oracle.build import device, exactly, partitioned
 from quota.charging.pricing_cases import (
     CLASSES,
@@ -178,7 +178,7 @@ def test_d40_kueue_refuses_a_name_whose_class_is_measured() -> None:
 
 def test_d42_a_class_that_comes_later_wakes_whoever_asks_for_its_name() -> None:
     """Until then the name is an ordinary resource."""
-    state, waiting = cluster(classes=[]), Waiting()
+    state, waiting = cluster(classes=[]), PriceDependents()
     asked = pricing(state, TO_CLAIMS)
     before = asked.price("default", "main", asking("1"))
     assert charged(before) == {}
@@ -191,7 +191,7 @@ def test_d42_a_class_that_comes_later_wakes_whoever_asks_for_its_name() -> None:
 
 def test_d43_a_class_that_takes_on_a_name_wakes_whoever_asks_for_it() -> None:
     """Whether it had no name before, or another one."""
-    waiting = Waiting()
+    waiting = PriceDependents()
     waiting.note("w", pricing(cluster(classes=[])).price("default", "main", asking("1")).depends_on)
     after = convert(DeviceClass, BEHIND[0])
     for before in (CLASSES[0], extended("gpu", "example.com/other")):
@@ -201,7 +201,7 @@ def test_d43_a_class_that_takes_on_a_name_wakes_whoever_asks_for_it() -> None:
 
 def test_d44_a_class_that_goes_takes_its_name_along() -> None:
     """Who waits is priced again, without a translation."""
-    state, waiting = cluster(classes=BEHIND), Waiting()
+    state, waiting = cluster(classes=BEHIND), PriceDependents()
     asked = pricing(state, TO_CLAIMS)
     before = asked.price("default", "main", asking("1"))
     waiting.note("w", before.depends_on)

@@ -12,7 +12,7 @@ from drayman.api.integers import INT64_MAX
 from drayman.api.resource import ResourceSlice
 from drayman.quota.charging.outcome import Code
 from drayman.quota.charging.rules import KUEUE, Rules
-from drayman.quota.charging.waking import Changed, Waiting
+from drayman.quota.charging.waking import Changed, PriceDependents
 from oracle.build import capacity, device, device_class, exactly, partitioned, piece, shared
 from quota.charging.pricing_cases import (
     GI,
@@ -141,7 +141,7 @@ def test_counters(name: str, rules: Rules) -> None:
 
 def test_d53_a_slice_with_a_match_wakes_whoever_waits_for_it() -> None:
     """Without one there is no price; the event alone brings it about."""
-    state, waiting = cluster(templates={"t": [some(1, SMALL)]}), Waiting()
+    state, waiting = cluster(templates={"t": [some(1, SMALL)]}), PriceDependents()
     asked = pricing(state)
     before = refused(asked.price("default", "main", pods("t")))
     assert (before.code, before.retryable) == (Code.DEVICE_SHORTAGE, True)

@@ -10,7 +10,7 @@ from drayman.api.codec import convert
 from drayman.api.resource import DeviceClass, ResourceClaimTemplate, ResourceSlice
 from drayman.quota.charging.outcome import Code
 from drayman.quota.charging.rules import KUEUE, Rules
-from drayman.quota.charging.waking import Changed, Waiting
+from drayman.quota.charging.waking import Changed, PriceDependents
 from drayman.quota.demands import PodSetRequest
 from oracle.build import capacity, device, device_class, exactly, partitioned, piece, shared
 from oracle.selectors import GPU
@@ -226,7 +226,10 @@ def test_12_a_selector_that_fails_on_a_device_may_pass(cls: str) -> None:
 
 def test_13_every_change_that_matters_wakes_whoever_waits() -> None:
     """Slices, classes and templates that appear reach those who lack them, and nobody else."""
-    state, waiting = cluster(classes=[], templates={"t": [exactly(select=["true"])]}), Waiting()
+    state, waiting = (
+        cluster(classes=[], templates={"t": [exactly(select=["true"])]}),
+        PriceDependents(),
+    )
     asked = pricing(state)
 
     def tried(*names: str) -> list[str | None]:

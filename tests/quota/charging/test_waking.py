@@ -12,7 +12,7 @@ from drayman.api.codec import convert
 from drayman.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from drayman.quota.charging.mapping_rules import read_mappings
 from drayman.quota.charging.outcome import ANY_DRIVER, Dependencies
-from drayman.quota.charging.waking import Changed, Waiting
+from drayman.quota.charging.waking import Changed, PriceDependents
 from oracle.build import device_class, piece, taint
 from oracle.selectors import GPU, NIC
 from quota.charging.pricing_cases import extended, maps, template
@@ -75,7 +75,7 @@ CHANGES = {
 def test_changes_concern(name: str) -> None:
     """The index finds exactly the prices that depend on what has changed."""
     changed, concerned = CHANGES[name]
-    waiting = Waiting()
+    waiting = PriceDependents()
     for key, price in PRICES.items():
         waiting.note(key, price)
     assert set(waiting.concerned_by(changed)) == concerned
@@ -95,7 +95,7 @@ def test_the_index_knows_what_looking_at_all_prices_would_find(
     events: list[tuple[str, Dependencies | None]], changed: Changed
 ) -> None:
     """After any sequence of prices noted and forgotten, and nothing is left when all are forgotten."""
-    waiting, known = Waiting(), dict[str, Dependencies]()
+    waiting, known = PriceDependents(), dict[str, Dependencies]()
     for key, price in events:
         if price is None:
             waiting.forget(key)

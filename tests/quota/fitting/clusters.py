@@ -21,7 +21,7 @@ from placement.everything import everything
 
 HOST = "kubernetes.io/hostname"
 NAMESPACE = "default"
-_NO_CONTENT = ("marks", "_marks", "_crowds", "_is_counting")
+_NO_CONTENT = ("marks", "_marks", "_crowds", "_is_counting", "_gone")
 TEMPLATES: Mapping[str, list[dict[str, Any]]] = {
     "one": [exactly()],
     "two": [exactly(count=2)],
@@ -136,8 +136,9 @@ def real_pods(wanted: WorkloadPods, priority: int = 0) -> list[tuple[str, Pod]]:
 
 
 def content(state: ClusterState) -> Any:
-    """All that a state consists of, but for the marks, which only ever grow outside of trials, and an index of pods that begins with the
-    first pod that depends on others, and keeps what kinds of pods there were."""
+    """All that a state consists of, but for the marks, which only ever grow outside of trials, an index of pods that begins with the
+    first pod that depends on others, and keeps what kinds of pods there were, and the claims that are remembered as gone, of which there
+    is a most."""
     return _with_content(everything(state))
 
 

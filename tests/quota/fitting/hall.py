@@ -16,10 +16,10 @@ from drayman.placement.decision.placements import Placement
 from drayman.placement.nominations import Nominations
 from drayman.placement.state import ClusterState
 from drayman.quota.decisions import Decision, Preempted, Refused, Reserved
-from drayman.quota.fitting.clearing import Clearing
+from drayman.quota.fitting.clearing import RoomClearing
 from drayman.quota.fitting.departing import Departing
-from drayman.quota.fitting.fitter import Unfit
 from drayman.quota.fitting.rooms import ROOM, Rooms
+from drayman.quota.quota_and_room import Cycles
 from drayman.quota.settings import settings_of
 from drayman.quota.state import QuotaState
 from drayman.workloads.queued import life
@@ -66,7 +66,7 @@ class Hall:
         self.rooms = Rooms(state)
         self.departing = Departing(state)
         self.quota = QuotaState(settings_of(config), None)
-        self.clearing = Clearing(
+        self.clearing = RoomClearing(
             self.rooms,
             self.departing,
             lambda: self.quota.books.flavors,
@@ -106,39 +106,27 @@ class Hall:
 
     def settle(self) -> list[Decision]:
         """Cycles until nothing new comes of them. What was decided."""
-        said: set[Decision] = set()
+        cycles = Cycles(self.quota)
         found: list[Decision] = []
         for _ in range(MOST_CYCLES):
             self.now += 1
-            decisions = [
-                each for each in self._cycle() if not (isinstance(each, Refused) and each in said)
-            ]
-            said.update(each for each in decisions if isinstance(each, Refused))
+            decisions = self.cycle(cycles)
             found += decisions
             if not decisions:
                 self.log += found
                 return found
         raise AssertionError(f"never comes to rest: {found[-6:]}")
 
-    def _cycle(self) -> list[Decision]:
-        done: list[Decision] = []
-        for decision in self.quota.cycle(self.now):
-            if not isinstance(decision, Reserved):
-                done.append(decision)
-                continue
-            workload = self.workloads[decision.key]
-            spec: Any = workload.spec
-            room = self.clearing.admit(workload, spec["priority"], decision.admission)
-            if isinstance(room, Unfit):
-                done += self.quota.without_room(decision.key, room.message, self.now)
-                continue
-            annotations = {ROOM: room}
-            metadata = replace(workload.metadata, annotations=annotations)
-            self.workloads[decision.key] = replace(workload, metadata=metadata)
-            done.append(decision)
-        for decision in done:
-            self._carry_out(decision)
-        return done
+    def cycle(self, cycles: Cycles | None = None) -> list[Decision]:
+        """One of several cycles, or one alone, with what was decided carried out."""
+        made = list((cycles or Cycles(self.quota)).run(self.now))
+        for each in made:
+            if each.room is not None:
+                workload = self.workloads[each.key]
+                metadata = replace(workload.metadata, annotations={ROOM: each.room})
+                self.workloads[each.key] = replace(workload, metadata=metadata)
+            self._carry_out(each.decision)
+        return [each.decision for each in made]
 
     def _carry_out(self, decision: Decision) -> None:
         status = self.status(decision.key)

@@ -17,6 +17,7 @@ from drayman.placement.state import ClusterState
 from drayman.quota.admissions import holding_of
 from drayman.quota.decisions import Decision, Preempted, Refused
 from drayman.quota.entries import Entry
+from drayman.quota.quota_and_room import Cycles
 from quota.fitting.clusters import (
     HOST,
     NAMESPACE,
@@ -200,6 +201,19 @@ def test_room_that_is_made_is_not_given_to_others() -> None:
     assert "big" in hall.admitted()
 
 
+def test_a_queue_that_goes_during_a_cycle_has_nobody_without_room() -> None:
+    """Two find no room in one cycle; of the second nothing is said, because its queue is deleted when the first has been told."""
+    hall = Hall(gpu_cluster(1), queue("p", 100), queue("q", 100))
+    for name in ("p", "q"):
+        hall.submit(work(f"big-{name}", name, template(["two"])))
+    cycle = Cycles(hall.quota).run(hall.now)
+    first = next(cycle)
+    hall.quota.remove_cluster_queue("q" if first.key == "default/big-p" else "p")
+    assert list(cycle) == []
+    assert isinstance(first.decision, Refused)
+    assert not any(map(hall.quota.holds_quota, hall.workloads))
+
+
 def test_two_never_count_on_the_same_place() -> None:
     """Three devices are free. One leaving makes room for either of two that need four, and for both there is none."""
     hall = Hall(
@@ -350,7 +364,9 @@ class Checking:
 
     def __init__(self, hall: Hall) -> None:
         self._hall = hall
+        self.admit = hall.clearing.admit
         self.fits = hall.clearing.fits
+        self.speaks_for_shape = hall.clearing.speaks_for_shape
         self.is_awaited = hall.clearing.is_awaited
         self.gives_up = hall.clearing.gives_up
 
@@ -390,6 +406,8 @@ class Counting:
 
     def __init__(self, hall: Hall) -> None:
         self._clearing = hall.clearing
+        self.admit = hall.clearing.admit
+        self.gives_up = hall.clearing.gives_up
         self.awaits = hall.clearing.awaits
         self.is_awaited = hall.clearing.is_awaited
         self.asked = 0
@@ -425,7 +443,7 @@ def test_a_long_search_is_made_in_parts_and_comes_to_the_same(quota: int) -> Non
             assert cycles < 50
             before = counting.asked
             hall.now += 1
-            decisions = hall._cycle()
+            decisions = hall.cycle()
             most = max(most, counting.asked - before)
             assert preempted(decisions) or hall.quota.is_unfinished
         assert not hall.quota.is_unfinished
@@ -442,7 +460,7 @@ def test_a_search_in_parts_begins_again_where_the_cluster_has_changed() -> None:
     hall = crowded(100)
     hall.quota.ask_for_room(hall.clearing, 40)
     hall.submit(work("big", "q", template(["two"]), pods=7, priority=5, at=30))
-    hall._cycle()
+    hall.cycle()
     assert hall.quota.is_unfinished
     hall.cluster.remove_node("a")
     decisions = hall.settle()

@@ -89,8 +89,14 @@ def make_cluster(devices: int = 2) -> ClusterState:
     return state
 
 
+def admit(rooms: Rooms, workload: Workload, admission: Admission | None = None) -> str | Unfit:
+    """Find and keep room for a workload."""
+    found = rooms.find(workload, admission or convert(Admission, ADMISSION), {}, 0.0)
+    return found if isinstance(found, Unfit) else rooms.keep(workload, found)
+
+
 def admitted(rooms: Rooms, name: str = "w") -> str:
-    text = rooms.admit(make_workload(name, conditions=()), convert(Admission, ADMISSION), {}, 0.0)
+    text = admit(rooms, make_workload(name, conditions=()))
     assert isinstance(text, str), text
     return text
 
@@ -102,10 +108,7 @@ def test_what_one_keeps_others_keep_too() -> None:
     other = Rooms(scheduler)
     other.follow(make_workload(room=text))
     assert content(scheduler)[0]["ledger"] == content(quota)[0]["ledger"]
-    assert isinstance(
-        other.admit(make_workload("x", conditions=()), convert(Admission, ADMISSION), {}, 0.0),
-        Unfit,
-    )
+    assert isinstance(admit(other, make_workload("x", conditions=())), Unfit)
 
 
 def test_a_workload_that_holds_nothing_keeps_nothing() -> None:
@@ -149,10 +152,10 @@ def test_room_is_not_kept_from_pods_that_nobody_can_tell_are_the_workloads() -> 
     before = content(state)
     rooms = Rooms(state)
     wanted = make_workload(conditions=(), owner="JobSet")
-    assert isinstance(rooms.admit(wanted, convert(Admission, ADMISSION), {}, 0.0), str)
+    assert isinstance(admit(rooms, wanted), str)
     assert content(state) == before
     small = Rooms(make_cluster(1))
-    assert isinstance(small.admit(wanted, convert(Admission, ADMISSION), {}, 0.0), Unfit)
+    assert isinstance(admit(small, wanted), Unfit)
 
 
 def test_a_pod_that_is_lost_or_ends_is_replaced() -> None:
@@ -212,7 +215,7 @@ def test_pods_that_ended_before_need_no_room() -> None:
     """Reclaimable pods are not looked for places."""
     rooms = Rooms(make_cluster(1))
     wanted = make_workload(conditions=(), reclaimable=1)
-    assert isinstance(rooms.admit(wanted, convert(Admission, ADMISSION), {}, 0.0), str)
+    assert isinstance(admit(rooms, wanted), str)
 
 
 def test_text_that_cannot_be_read_keeps_nothing() -> None:
@@ -283,7 +286,7 @@ def test_pods_of_a_topology_get_the_places_of_their_domains() -> None:
     ]
     assigned = {**ADMISSION["podSetAssignments"][0], "topologyAssignment": hosts}
     admission = convert(Admission, {"clusterQueue": "q", "podSetAssignments": [assigned]})
-    assert isinstance(rooms.admit(make_workload(conditions=()), admission, {}, 0.0), str)
+    assert isinstance(admit(rooms, make_workload(conditions=()), admission), str)
     gates = [{"name": "kueue.x-k8s.io/topology"}]
     for uid in ("p0", "p1"):
         assert rooms.see(make_pod(uid, schedulingGates=gates)) is None
@@ -299,6 +302,6 @@ def test_a_larger_slice_needs_room_for_the_difference() -> None:
     before = content(state)
     larger = make_workload(conditions=())
     larger.metadata.annotations["drayman.dev/pods-there"] = "1"
-    found = Rooms(state).admit(larger, convert(Admission, ADMISSION), {}, 0.0)
+    found = admit(Rooms(state), larger)
     assert isinstance(found, str)
     assert content(state) == before

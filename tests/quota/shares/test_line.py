@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from drayman.placement.queueing.queues import Queue, QueueTree
 from drayman.quota.shares.accounts import Accounts
-from drayman.quota.shares.line import Line
+from drayman.quota.shares.line import KeptLine
 from drayman.quota.shares.order import Order
 
 DEPARTMENTS = ("d0", "d1")
@@ -46,7 +46,7 @@ def test_the_first_is_the_one_that_the_order_names(
     """Whatever groups come and go in leaves, and whatever these use."""
     accounts = Accounts(tree, (), Nowhere(), {})  # type: ignore[arg-type]
     order = Order(accounts, dict(zip((*DEPARTMENTS, *LEAVES), shares, strict=True)))
-    line, requests = Line(order), dict[str, int]()
+    line, requests = KeptLine(order), dict[str, int]()
     for leaf, request, used in changes:
         for name in tree.path(leaf):
             accounts.used[name] += used

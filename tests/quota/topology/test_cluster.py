@@ -11,7 +11,8 @@ from drayman.api.kueue import ResourceFlavorSpec
 from drayman.api.kueue_workload import TopologyRequest
 from drayman.inventory.undo import UndoLog
 from drayman.quota.demands import NotPlaced, Placement, TopologyDemand
-from drayman.quota.topology.cluster import PLACED_BY, ClusterTopologies, PlacedUnit
+from drayman.quota.topology.cluster import ClusterTopologies, PlacedUnit
+from drayman.workloads.queued.names import WORKLOAD
 from quota.topology.trees import BLOCK, FLAVOR, HOST, LEVELS, RACK, demand, node
 
 ANYWHERE = TopologyRequest(unconstrained=True)
@@ -92,7 +93,7 @@ def test_pods_of_nobody_take_room_and_give_it_back() -> None:
     found = cluster(a=2)
     found.set_pod(pod("x", "a", "1"))
     found.set_pod(pod("x", "a", "1"))
-    found.set_pod(pod("y", "a", "1", annotations={PLACED_BY: "w"}))
+    found.set_pod(pod("y", "a", "1", annotations={WORKLOAD: "w"}))
     assert "only 1 out of 2" in found.place([unit(demand(2))]).message  # type: ignore[union-attr]
     found.remove_pod("x")
     assert pods(found.place([unit(demand(2))])) == {"main": {"a": 2}}

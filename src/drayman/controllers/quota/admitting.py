@@ -25,19 +25,20 @@ from drayman.api.times import parse_duration
 from drayman.cluster.breaks import Breaks
 from drayman.cluster.informer import Notice
 from drayman.cluster.resources import Resource, StructCodec, typed
-from drayman.controllers.quota.checks import Checks
+from drayman.controllers.quota.checks import followed_checks
 from drayman.controllers.quota.configuration import QueueConfiguration
 from drayman.controllers.quota.devices import Devices
-from drayman.controllers.quota.gathering import Gathering, Made, drives_out
+from drayman.controllers.quota.gathering import Gathering, drives_out
 from drayman.controllers.quota.loop import Key
 from drayman.controllers.quota.lost_nodes import LostNodes
 from drayman.controllers.quota.rooms import RoomKeeping
 from drayman.controllers.quota.shared import Shared
 from drayman.controllers.quota.verdicts import Outcome, Verdicts
 from drayman.controllers.quota.view import DELETED, ClusterView
-from drayman.quota.decisions import Decision, Refused, Reserved
-from drayman.quota.fitting.fitter import Unfit
+from drayman.quota.concerned import Concerned
+from drayman.quota.decisions import Reserved
 from drayman.quota.preemption.questions import WORK_OF_A_TURN
+from drayman.quota.quota_and_room import Cycles, Made
 from drayman.quota.state import QuotaState
 from drayman.quota.topology.devices import DeviceCounter
 from drayman.workloads.queued import life
@@ -79,7 +80,7 @@ class Admitting:
         self._shared = shared
         self._view = ClusterView(shared.informers)
         self.devices = Devices(self._view, self._price_again)
-        self._checks = Checks(shared.informers, self._checks_changed)
+        self._checks = followed_checks(shared.informers, self._checks_changed)
         self.rooms = RoomKeeping(
             shared,
             self._view,
@@ -93,7 +94,10 @@ class Admitting:
         self._event = asyncio.Event()
         self._breaks = Breaks()
         self._listeners: list[Listener] = [lost_nodes.told]
-        self._queue_listeners: list[Callable[[], None]] = []
+        self._queue_listeners: list[Listener] = []
+        self._concerned = Concerned()
+        self._are_queues_changed = False
+        """Whether queues may mean something else than when `_queues_changed` was last called."""
         self._count_listeners: list[Callable[[], None]] = []
         self._touched: set[Key] = set()
         self._caches: dict[type, Any] = {}
@@ -105,7 +109,6 @@ class Admitting:
         """Whether the engine has been told of everything that there is."""
         self._meanwhile: list[Change] | None = None
         """What happened since a new engine is being filled beside this one; None if none is."""
-        self._has_topologies = False
         for type_, resource in _FOLLOWED.items():
             informer = shared.informers.informer(resource)
             self._caches[type_] = informer.cache
@@ -116,8 +119,8 @@ class Admitting:
         """Be told of each Workload after the engine was told of it."""
         self._listeners.append(listener)
 
-    def listen_to_queues(self, listener: Callable[[], None]) -> None:
-        """Be told when queues, or what they are made of, have changed."""
+    def listen_to_queues(self, listener: Listener) -> None:
+        """Be told of each Workload for which a change of queues, or of what they are made of, means something."""
         self._queue_listeners.append(listener)
 
     def listen_to_counts(self, listener: Callable[[], None]) -> None:
@@ -159,6 +162,7 @@ class Admitting:
 
     def _new_state(self) -> QuotaState:
         state = QuotaState(self._shared.configuration.quota, self.devices)
+        state.books.checks = self._checks
         state.ask_for_room(self.rooms, WORK_OF_A_TURN)
         return state
 
@@ -169,32 +173,53 @@ class Admitting:
                 return
             change = partial(self._take, type_=type_, value=new, gone=gone)
             if type_ in _OF_TOPOLOGIES:
-                if self._has_topologies or self._meanwhile is not None:
+                if self.state.has_topologies or self._meanwhile is not None:
                     self._change(change)
                     self._event.set()
                 return
             if old is not None and not gone and not _is_otherwise(old, new):
                 return
-            if type_ is KueueTopology and not self._has_topologies:
+            if type_ is KueueTopology and not self.state.has_topologies:
                 self._is_new = True  # The engine has to be told of nodes and pods, too.
             self._change(change)
-            self._queues_changed()
+            self._changed_for_workloads(type_, new.metadata.namespace)
             self._event.set()
 
         return handle
 
+    def _changed_for_workloads(self, type_: type, namespace: str) -> None:
+        """Have Workloads be looked at for which the change of an object that queues depend on means something."""
+        if type_ is LimitRange:
+            self._look_beside_cycles(self.state.local_queues.members_in(namespace))
+            for key, local in self.state.local_queues.all().items():
+                if key.partition("/")[0] == namespace:  # Some may wait no longer, or again.
+                    self._touched |= {(namespace, key.partition("/")[2]), ("", local.cluster_queue)}
+        elif type_ is not Namespace:  # What it lets in is found out by cycles.
+            self._are_queues_changed = True
+
     def _checks_changed(self) -> None:
         if not self._is_new:
-            self._queues_changed()
+            self._change(lambda state: state.books.after_checks())
+            self._are_queues_changed = True
             self._event.set()
 
     def _queues_changed(self) -> None:
-        """Have everything be looked at that a queue means something for."""
-        self._checks.judge(self.state.books)
+        """Have everything be looked at that queues mean something else for than before.
+
+        All queues are compared, so this is done once for changes that come together, and not while others wait to be told of them.
+        """
+        self._are_queues_changed = False
+        self._look_beside_cycles(self._concerned.since(self.state))
         self._touched.update(self._caches[ClusterQueue].names())
         self._touched.update(self._caches[LocalQueue].names())
-        for listener in (*self._queue_listeners, *self._count_listeners):
+        for listener in self._count_listeners:
             listener()
+
+    def _look_beside_cycles(self, names: Iterable[str]) -> None:
+        for name in names:
+            namespace, _, workload = name.partition("/")
+            for listener in self._queue_listeners:
+                listener((namespace, workload))
 
     def _change(self, change: Change) -> None:
         """Tell the engine of something, and the one that is to take its place."""
@@ -278,9 +303,9 @@ class Admitting:
     async def _decide(self) -> Outcome:
         """Run cycles until nothing new comes of them, or something could not be written."""
         gathering = Gathering()
-        refused: set[Decision] = set()
+        cycles = Cycles(self.state)
         while True:
-            made = await self._cycle(refused)
+            made = await self._cycle(cycles)
             if drives_out(made) and gathering:
                 # Who has to go may have got quota in a cycle before, and has to have it first.
                 outcome = await self._write(gathering)
@@ -296,72 +321,30 @@ class Admitting:
             await self._breaks.between()
             await self._take_changes()
 
-    async def _cycle(self, refused: set[Decision]) -> list[Made]:
-        """What a cycle decides, except for what is in `refused`, to which it adds."""
+    async def _cycle(self, cycles: Cycles) -> list[Made]:
+        """What a cycle decides that is new."""
         began = time.monotonic()
-        decisions = self.state.cycle(self._shared.clock())
-        versions = {each.key: self._version(each.key) for each in decisions}
-        fresh = [each for each in decisions if not isinstance(each, Refused) or each not in refused]
-        refused.update(each for each in decisions if isinstance(each, Refused))
-        if not fresh:
-            return []
-        roomy, texts = await self._with_room(fresh)
-        if any(not isinstance(each, Refused) for each in fresh):
-            # Those that were refused may be tried again, each before others that were not tried at all.
-            refused.clear()
-        success = any(isinstance(each, Reserved) for each in roomy)
-        self._shared.tally.cycle_took(time.monotonic() - began, success=success)
-        made = [Made(each, versions.get(each.key, ""), texts.get(each.key)) for each in roomy]
-        self.verdicts.count(made)
+        made: list[Made] = []
+        for each in cycles.run(self._shared.clock()):
+            made.append(each)
+            await self._breaks.between()
+        if made:
+            success = any(isinstance(each.decision, Reserved) for each in made)
+            self._shared.tally.cycle_took(time.monotonic() - began, success=success)
+            self.verdicts.count(made)
         return made
-
-    def _version(self, name: str) -> str:
-        """The version of a Workload that the engine was last told of."""
-        entry = self.state.entries.get(name)
-        source = None if entry is None else entry.source
-        return "" if source is None else source.metadata.resource_version
 
     async def _write(self, gathering: Gathering) -> Outcome:
         made = gathering.take()
         return await self.verdicts.carry_out(made) if made else Outcome.WRITTEN
 
-    async def _with_room(self, decisions: list[Decision]) -> tuple[list[Decision], dict[str, str]]:
-        """Decisions, of which those are refused that have quota and no room; and what to write down about the room of the others."""
-        kept: list[Decision] = []
-        texts: dict[str, str] = {}
-        took_room = False
-        for decision in decisions:
-            found: str | Unfit | None = None
-            namespace, _, name = decision.key.partition("/")
-            known = self._shared.book.find((namespace, name))
-            if isinstance(decision, Reserved) and known is not None:
-                found = self.rooms.admit(known, decision.admission)
-                await self._breaks.between()
-            if isinstance(found, Unfit):
-                kept += self._without_room(decision.key, found, took_room=took_room)
-                continue
-            if isinstance(found, str):
-                texts[decision.key] = found
-                took_room = True
-            kept.append(decision)
-        return kept, texts
-
-    def _without_room(self, key: str, found: Unfit, *, took_room: bool) -> list[Decision]:
-        """What becomes of a workload that was given quota and has no room; `took_room`: others were given some in this cycle."""
-        now = self._shared.clock()
-        if took_room and self._has_topologies:
-            # Others of this cycle were given the same devices. There may be places elsewhere.
-            self.state.forget(key, now)
-            return []
-        return self.state.without_room(key, found.message, now)
-
     def _runs_elsewhere(self, admission: Admission) -> bool:
-        return self._checks.send_elsewhere(self.verdicts.required_checks(admission) or ())
+        return self.state.books.runs_elsewhere(admission)
 
     def _room_may_be_free(self) -> None:
         """Something in the cluster may have made room."""
         self.state.room_may_be_free()
-        if self._has_topologies:
+        if self.state.has_topologies:
             self.state.books.after_nodes()  # Devices may be free, where places were missing for want of them.
         self._event.set()
 
@@ -372,11 +355,11 @@ class Admitting:
         """
         self._is_new, self._meanwhile = False, []
         state = self._new_state()
-        has_topologies = len(self._caches[KueueTopology]) > 0
-        if has_topologies:
+        places_matter = len(self._caches[KueueTopology]) > 0
+        if places_matter:
             state.books.ledger.topologies.counter = DeviceCounter(self._view.state)
         for type_, cache in self._caches.items():
-            if type_ not in _OF_TOPOLOGIES or has_topologies:
+            if type_ not in _OF_TOPOLOGIES or places_matter:
                 for value in cache:
                     self._take(state, type_, value, gone=False)
                     await self._breaks.between()
@@ -388,12 +371,15 @@ class Admitting:
             return  # Everything is to be otherwise once more.
         for change in meanwhile:
             change(state)
-        self.state, self._has_topologies, self.knows_all = state, has_topologies, True
+        self.state, self.knows_all = state, True
         for known in self._shared.book.all():
             self._changed[known.key] = None
+        self._concerned.begin(state)
         self._queues_changed()
 
     async def _take_changes(self) -> None:
+        if self._are_queues_changed:
+            self._queues_changed()
         while self._changed:
             key, _ = self._changed.popitem(last=False)
             self.tell(key)

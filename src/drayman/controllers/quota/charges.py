@@ -31,11 +31,17 @@ from drayman.quota.claims.records import CLAIMS, text_of
 from drayman.quota.claims.users import ClaimUse
 from drayman.quota.demands import PodSetDemand, Unpriced
 from drayman.quota.entries import Entry, Holding
-from drayman.quota.fitting.belonging import may_belong, owners_of, pod_set_of
+from drayman.quota.fitting.belonging import (
+    handles_of,
+    handles_of_pod,
+    may_belong,
+    pod_set_of,
+    pods_of,
+)
 from drayman.quota.settings import IGNORE_UNDECLARED
 from drayman.workloads.queued import life
 
-_OWNERS: Final = "quota:workloads"
+_HANDLES: Final = "quota:workloads"
 _GATHER_S: Final = 0.2
 """Pods of a workload get their nodes one after the other."""
 
@@ -57,7 +63,7 @@ class Charges:
         self._shared = shared
         self._admitting = admitting
         self._look = look
-        self._pods = shared.informers.informer(PODS, indexers={_OWNERS: _owners}).cache
+        self._pods = shared.informers.informer(PODS, indexers={_HANDLES: _handles}).cache
         self._due: set[Key] = set()
         admitting.view.listen(self._changed)
 
@@ -139,12 +145,9 @@ class Charges:
 
     def _pods_of(self, known: Known, names: list[str]) -> Mapping[str, list[Pod]]:
         """The pods of a Workload, by their set."""
-        owners = [owner.uid for owner in known.workload.metadata.owner_references]
-        found = {
-            pod.metadata.uid: pod
-            for owner in (*owners, "/".join(known.key))
-            for pod in self._pods.by_index(_OWNERS, owner)
-        }
+        found = pods_of(
+            handles_of(known.workload), lambda handle: self._pods.by_index(_HANDLES, handle)
+        )
         sets: dict[str, list[Pod]] = {}
         for pod in found.values():
             sets.setdefault(pod_set_of(pod, names), []).append(pod)
@@ -173,11 +176,11 @@ class Charges:
                 self._look_at_owners(pod)
 
     def _look_at_owners(self, pod: Pod) -> None:
-        for owner in _owners(pod):
-            namespace, found, name = owner.partition("/")
+        for handle in _handles(pod):
+            namespace, found, name = handle.partition("/")
             if found:
                 self._look_soon((namespace, name))
-            for known in self._shared.book.of_owner(owner):
+            for known in self._shared.book.of_owner(handle):
                 self._look_soon(known.key)
 
     def _look_soon(self, key: Key) -> None:
@@ -205,8 +208,8 @@ class Charges:
             book.record(after, "Warning", life.DRIFT, "" if found is None else found.message)
 
 
-def _owners(pod: Pod) -> list[str]:
-    return owners_of(pod) if may_belong(pod) else []
+def _handles(pod: Pod) -> list[str]:
+    return handles_of_pod(pod) if may_belong(pod) else []
 
 
 def _claims_of(pod: Pod | None) -> object:

@@ -18,10 +18,10 @@ from drayman.api.resource import (
 from drayman.cluster.informer import Notice
 from drayman.controllers.quota.view import DELETED, ClusterView
 from drayman.quota.charging.mappings import DeviceClassMappings
-from drayman.quota.charging.outcome import Dependencies, Refused
+from drayman.quota.charging.outcome import Dependencies, PriceRefusal
 from drayman.quota.charging.pricing import DevicePricing
 from drayman.quota.charging.rules import Gates
-from drayman.quota.charging.waking import Changed, Waiting
+from drayman.quota.charging.waking import Changed, PriceDependents
 from drayman.quota.demands import Charged, PodSetRequest
 
 
@@ -32,7 +32,7 @@ class Devices:
         """`concerned` is called with the key of each Workload whose price may be another one."""
         self._view = view
         self._concerned = concerned
-        self._waiting = Waiting()
+        self._waiting = PriceDependents()
         self._pricing: DevicePricing | None = None
         self._mappings = DeviceClassMappings()
         self._gates = Gates()
@@ -45,7 +45,7 @@ class Devices:
         *,
         workload: str = "",
         flavor: Mapping[str, str] | None = None,
-    ) -> Mapping[str, Charged] | Refused:
+    ) -> Mapping[str, Charged] | PriceRefusal:
         """What one pod of each set costs, and what the set costs once."""
         if (
             flavor is not None
@@ -55,7 +55,7 @@ class Devices:
             self._waiting.forget(workload)
             return {}
         found = self._prices().price_workload(namespace, pod_sets, workload=workload)
-        priced = (found,) if isinstance(found, Refused) else tuple(found.values())
+        priced = (found,) if isinstance(found, PriceRefusal) else tuple(found.values())
         depends_on = reduce(or_, (each.depends_on for each in priced), Dependencies())
         self._waiting.note(workload, depends_on)
         return found

@@ -14,30 +14,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
-from drayman.quota.decisions import Decision, Preempted
+from drayman.quota.decisions import Preempted
+from drayman.quota.quota_and_room import Made
 
 MOST: Final = 40
 """Decisions that are written together. Whoever ends meanwhile is noticed only afterwards, so more would leave quota unused."""
 LONGEST_S: Final = 0.02
 """How long they gather: a moment beside the time that it takes to write that many."""
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """A decision, and what it is about."""
-
-    decision: Decision
-    version: str
-    """That of the Workload; empty if it was not known."""
-    room: str | None = None
-    """What to write down about the room of a workload that gets quota."""
-
-    @property
-    def key(self) -> str:
-        return self.decision.key
 
 
 class Gathering:

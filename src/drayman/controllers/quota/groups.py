@@ -8,6 +8,7 @@ from typing import Final
 from drayman.api.core import Pod
 from drayman.api.kueue_workload import PodSet
 from drayman.api.pods import is_active, is_leaving
+from drayman.cluster.errors import NotFoundError
 from drayman.cluster.resources import PODS, JsonObject
 from drayman.controllers.quota.book import Known
 from drayman.controllers.quota.loop import Key, Loop
@@ -149,14 +150,15 @@ class PodGroups:
             for each in members
             if each.pod.metadata.uid not in known and is_active(each.pod)
         ]
-        if not missing:
-            return workload
         added = [
             owner_of(
                 {"metadata": {"name": p.metadata.name, "uid": p.metadata.uid}}, controller=False
             )
             for p in missing
+            if await self._is_there(p)
         ]
+        if not added:
+            return workload
         change: list[JsonObject]
         if not owners:
             change = [{"op": "add", "path": "/metadata/ownerReferences", "value": added}]
@@ -166,6 +168,15 @@ class PodGroups:
                 for each in added
             ]
         return await self._shared.book.change(workload, change)
+
+    async def _is_there(self, pod: Pod) -> bool:
+        """Asked of the server: the cache may lag behind that of Workloads, and an owner that went with its pod must not come back."""
+        meta = pod.metadata
+        try:
+            found = await self._shared.client.get(PODS, meta.name, meta.namespace)
+        except NotFoundError:
+            return False
+        return found.metadata.uid == meta.uid and not is_leaving(found)
 
     async def _run(self, members: Sequence[Member], workload: Known) -> None:
         """Let go who is held, and say how the group is doing."""

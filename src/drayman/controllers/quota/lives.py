@@ -48,13 +48,7 @@ class Lives:
         self.loop = Loop("workloads of queues", self.attend)
         self._charges = Charges(shared, admitting, self.loop.queue.add)
         admitting.listen(self.loop.queue.add)
-        admitting.listen_to_queues(self._look_at_all)
-
-    def _look_at_all(self) -> None:
-        """A queue changed: what that means for its Workloads is in the engine."""
-        for key in self._admitting.state.entries:
-            namespace, _, name = key.partition("/")
-            self.loop.queue.add((namespace, name))
+        admitting.listen_to_queues(self.loop.queue.add)
 
     async def attend(self, key: Key) -> None:
         known = self._shared.book.find(key)

@@ -29,10 +29,11 @@ from drayman.controllers.quota.book import Known
 from drayman.controllers.quota.loop import Key
 from drayman.controllers.quota.pod_writes import PodWrites
 from drayman.controllers.quota.rooms import RoomKeeping, no_room_for
-from drayman.controllers.quota.seating import BY_WORKLOAD, set_of, workload_keys
+from drayman.controllers.quota.seating import BY_WORKLOAD, workload_keys
 from drayman.controllers.quota.shared import Shared
 from drayman.placement.fit.readiness import is_ready
 from drayman.quota.demands import NotPlaced
+from drayman.quota.fitting.belonging import pod_set_of
 from drayman.quota.fitting.fitter import Unfit
 from drayman.quota.fitting.rooms import ROOM
 from drayman.quota.state import QuotaState
@@ -138,11 +139,12 @@ class LostNodes:
         """Raises DecodeError."""
         assert known.status.admission is not None
         pods = list(self._pods.by_index(BY_WORKLOAD, "/".join(known.key)))
+        names = [each.name for each in known.spec.pod_sets]
         lost: set[str] = set()
         for assigned in known.status.admission.pod_set_assignments:
             if assigned.topology_assignment is not None:
                 placement = placement_of(assigned.topology_assignment)
-                own = [pod for pod in pods if set_of(pod, known) == assigned.name]
+                own = [pod for pod in pods if pod_set_of(pod, names) == assigned.name]
                 tolerations = self._tolerations(known, assigned.name, assigned.flavors.values())
                 lost.update(lost_hosts(placement, hosts, tolerations, own))
         return lost

@@ -186,7 +186,7 @@ class QueueStatus:
         if value is None:
             return
         state, old = self._admitting.state, _status(LocalQueueStatus, value)
-        entries = [state.entries[each] for each in state.waiting_in("/".join(key))]
+        entries = [state.entries[each] for each in state.local_queues.members("/".join(key))]
         holders = [each for each in entries if each.holding is not None]
         admitted = [each for each in holders if each.facts.admitted]
         name = str((value.spec or {}).get("clusterQueue", ""))

@@ -24,7 +24,7 @@ from drayman.controllers.quota.loop import Key
 from drayman.controllers.quota.shared import Shared
 from drayman.controllers.quota.view import DELETED, ClusterView
 from drayman.quota.entries import Entry
-from drayman.quota.fitting.clearing import Clearing, Queued
+from drayman.quota.fitting.clearing import Queued, RoomClearing
 from drayman.quota.fitting.departing import Departing
 from drayman.quota.fitting.fitter import Moved, Unfit
 from drayman.quota.fitting.rearranging import rearranged
@@ -50,7 +50,9 @@ class _Used:
         for pod in pods:
             self.rooms.see(pod)
         self.departing.begin(pods)
-        self.clearing = Clearing(self.rooms, self.departing, shared.flavors, shared.clock, queued)
+        self.clearing = RoomClearing(
+            self.rooms, self.departing, shared.flavors, shared.clock, queued
+        )
 
 
 class RoomKeeping:
@@ -99,18 +101,21 @@ class RoomKeeping:
         found = rearranged(rooms, state, known.workload, admission, flavors, now)
         return found if isinstance(found, Unfit) else rooms.rearrange(known.workload, found)
 
-    def admit(self, known: Known, admission: Admission) -> str | Unfit | None:
+    def admit(self, entry: Entry, admission: Admission) -> str | Unfit | None:
         """Find and keep room. Returns what to write down, why there is none, or None where none is needed."""
         if not self._is_needed(admission):
             return None
-        priority = known.spec.priority or 0
-        return self._used().clearing.admit(known.workload, priority, admission)
+        return self._used().clearing.admit(entry, admission)
 
     def fits(self, entry: Entry, admission: Admission, without: frozenset[str]) -> bool:
         """Whether there would be room for a workload if others, by key, were gone."""
         if not self._is_needed(admission):
             return True
         return self._used().clearing.fits(entry, admission, without)
+
+    def speaks_for_shape(self, entry: Entry) -> bool:
+        """Whether what is said of a workload holds for all of its queue that have its shape."""
+        return self._in_use is not None and self._in_use.clearing.speaks_for_shape(entry)
 
     def awaits(self, entry: Entry, admission: Admission, victims: frozenset[str]) -> None:
         """A workload has others driven out, and waits for their room."""

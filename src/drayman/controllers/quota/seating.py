@@ -13,11 +13,10 @@ from drayman.api.pods import is_active
 from drayman.cluster.informer import Notice
 from drayman.cluster.patches import json_patch
 from drayman.cluster.resources import PODS, JsonObject
-from drayman.controllers.quota.book import Known
 from drayman.controllers.quota.loop import Key, Loop
 from drayman.controllers.quota.shared import Shared
 from drayman.controllers.quota.standing import may_run
-from drayman.placement.gangs.dialects.kueue import POD_SET
+from drayman.quota.fitting.belonging import pod_set_of
 from drayman.quota.topology.assignments import placement_of
 from drayman.workloads.queued.names import TOPOLOGY_GATE, WORKLOAD
 from drayman.workloads.queued.seating import Sitter, seats
@@ -64,7 +63,7 @@ class Seating:
         for assigned in known.status.admission.pod_set_assignments:
             if assigned.topology_assignment is None or assigned.name not in sets:
                 continue
-            own = [each for each in pods if set_of(each, known) == assigned.name]
+            own = [each for each in pods if pod_set_of(each, list(sets)) == assigned.name]
             try:
                 placement = placement_of(assigned.topology_assignment)
             except DecodeError as error:
@@ -98,12 +97,6 @@ class Seating:
         await self._shared.client.patch(
             PODS, metadata.name, json_patch(operations), metadata.namespace
         )
-
-
-def set_of(pod: Pod, known: Known) -> str:
-    """The pod set of a pod; the only one there is for pods that do not say."""
-    stated = pod.metadata.labels.get(POD_SET, "")
-    return stated or (known.spec.pod_sets[0].name if len(known.spec.pod_sets) == 1 else "")
 
 
 def _index_label(pod_set: PodSet) -> str:

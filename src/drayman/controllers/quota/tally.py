@@ -113,7 +113,7 @@ class QueueTally:
         for counts in (self.preempted, self.dispatched, self.taken):
             for labels in [each for each in counts if each[:1] not in names]:
                 del counts[labels]
-        keys = (key.partition("/") for key in state.local_queues())
+        keys = (key.partition("/") for key in state.local_queues.all())
         self.local.keep({(name, namespace) for namespace, _, name in keys}, 2)
 
     def note(

@@ -14,14 +14,15 @@ from drayman.api.times import seconds_of
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.together import Bundle, write_together
 from drayman.controllers.quota.book import Known
-from drayman.controllers.quota.gathering import Made
 from drayman.controllers.quota.loop import Key
 from drayman.controllers.quota.shared import Shared
-from drayman.quota.amounts import quantity_of, times
-from drayman.quota.claims.records import CLAIMS, text_of
+from drayman.quota.amounts import quantity_of
+from drayman.quota.claims.records import notes_of
 from drayman.quota.decisions import Decision, Evicted, Preempted, Refused, Reserved
 from drayman.quota.demands import Unpriced
 from drayman.quota.fitting.rooms import ROOM
+from drayman.quota.flavors.asking import asked_of
+from drayman.quota.quota_and_room import Made
 from drayman.workloads.queued import life
 
 if TYPE_CHECKING:
@@ -157,21 +158,12 @@ class Verdicts:
 
     def reserved(self, known: Known, admission: Admission) -> WorkloadStatus:
         """The status of a Workload that gets quota: admitted at once if nothing else has to be checked."""
-        now, generation = self._now, known.generation
-        status = life.reserved(known.status, admission, now, generation)
-        status = life.with_checks(status, self.required_checks(admission) or (), now)
-        if life.are_checks_ready(status):
-            return life.admitted(status, now, generation)
-        return life.not_yet_admitted(status, now, generation)
+        checks = self.required_checks(admission) or ()
+        return life.granted(known.status, admission, checks, self._now, known.generation)
 
     def required_checks(self, admission: Admission) -> list[str] | None:
         """The checks that a queue has for the flavors that were assigned; None if the queue is not known."""
-        queue = self._engine.state.books.queues.get(admission.cluster_queue)
-        if queue is None:
-            return None
-        return queue.checks_for(
-            {f for each in admission.pod_set_assignments for f in each.flavors.values()}
-        )
+        return self._engine.state.books.required_checks(admission)
 
     def refusal(self, known: Known, decision: Refused) -> WorkloadStatus:
         """The status of a Workload that gets no quota now; the same if it says so already."""
@@ -193,15 +185,14 @@ class Verdicts:
         entry = self._engine.state.entries.get(key)
         if entry is None or isinstance(entry.facts.demands, Unpriced):
             return []
+        demands = entry.facts.demands
+        asked = asked_of(demands, self._engine.state.claims.users, counts_pods=False)
         return [
             PodSetRequest(
                 name=demand.name,
-                resources={
-                    name: quantity_of(name, amount)
-                    for name, amount in times(demand.per_pod, demand.count).items()
-                },
+                resources={name: quantity_of(name, amount) for name, amount in requests.items()},
             )
-            for demand in entry.facts.demands
+            for demand, requests in zip(demands, asked.requests, strict=True)
         ]
 
     # Events.
@@ -242,9 +233,7 @@ def _notes(made: Made, known: Known) -> dict[str, str]:
     """What is written down beside the status."""
     notes = {} if made.room is None else {ROOM: made.room}
     if isinstance(made.decision, Reserved):
-        claims = text_of(made.decision.claims)
-        if claims or CLAIMS in known.workload.metadata.annotations:
-            notes[CLAIMS] = claims
+        notes |= notes_of(made.decision.claims, known.workload.metadata.annotations)
     return notes
 
 

@@ -121,7 +121,7 @@ class Charges(Charged, frozen=True):
         )
 
 
-class Refused(Unpriced, frozen=True):
+class PriceRefusal(Unpriced, frozen=True):
     """Why there is no price."""
 
     code: Code = Code.UNSUPPORTED
@@ -130,7 +130,7 @@ class Refused(Unpriced, frozen=True):
     depends_on: Dependencies = NOTHING
 
     @classmethod
-    def at(cls, code: Code, path: str, text: str, *, retryable: bool) -> Refused:
+    def at(cls, code: Code, path: str, text: str, *, retryable: bool) -> PriceRefusal:
         """The message begins with the field."""
         return cls(message=f"{path}: {text}", retryable=retryable, code=code, path=path)
 
@@ -138,11 +138,11 @@ class Refused(Unpriced, frozen=True):
 class RefusedError(Exception):
     """Ends the pricing of a workload. Never leaves this package."""
 
-    def __init__(self, refusal: Refused) -> None:
+    def __init__(self, refusal: PriceRefusal) -> None:
         super().__init__(refusal.message)
         self.refusal = refusal
 
 
 def refuse(code: Code, path: str, text: str, *, retryable: bool = False) -> RefusedError:
     """For `raise`: there is no price."""
-    return RefusedError(Refused.at(code, path, text, retryable=retryable))
+    return RefusedError(PriceRefusal.at(code, path, text, retryable=retryable))

@@ -4,12 +4,12 @@
     price = pricing.price_workload("default", [PodSetRequest("main", 3, template)])
 
 `state` is the cluster as placement knows it (`ClusterState`; `state_of` makes one of objects): its classes, slices, taint rules, nodes,
-claims and claim templates are read, and nothing is written. A price is one `Charges` for each pod set, or one `Refused` for all of them.
-What the engine of quota adds to the pod sets' own requests is `charges` for each pod, without the requests named in `replaced`, and
+claims and claim templates are read, and nothing is written. A price is one `Charges` for each pod set, or one `PriceRefusal` for all of
+them. What the engine of quota adds to the pod sets' own requests is `charges` for each pod, without the requests named in `replaced`, and
 `once` for the set. `price_workload` answers the question of the engine (`quota.demands.Pricing`).
 
-Prices are of this moment. `depends_on` says which objects they were made from, and `Waiting` (`waking`) whom a change of these concerns.
-Mappings may be replaced at any time (`mappings`). The work that a price takes is limited; a caller with limits of its own
+Prices are of this moment. `depends_on` says which objects they were made from, and `PriceDependents` (`waking`) whom a change of these
+concerns. Mappings may be replaced at any time (`mappings`). The work that a price takes is limited; a caller with limits of its own
 (`state.inventory.allowance`) gets an UnfinishedError. What was worked out is kept for the next attempt.
 """
 
@@ -34,7 +34,7 @@ from drayman.quota.charging.outcome import (
     Charges,
     Code,
     Dependencies,
-    Refused,
+    PriceRefusal,
     RefusedError,
     refuse,
 )
@@ -69,13 +69,13 @@ class DevicePricing:
 
     def price(
         self, namespace: str, pod_set: str, template: PodTemplate, pods: int = 1
-    ) -> Charges | Refused:
+    ) -> Charges | PriceRefusal:
         """What one pod of a set costs and what the set costs once, looked at alone; `pods` is how many it has.
 
         Whoever has the whole workload asks `price_workload`, which sees that pod sets share claims and compete for devices.
         """
         found = self.price_workload(namespace, [PodSetRequest(pod_set, pods, template)])
-        return found if isinstance(found, Refused) else found[pod_set]
+        return found if isinstance(found, PriceRefusal) else found[pod_set]
 
     def price_workload(
         self,
@@ -84,7 +84,7 @@ class DevicePricing:
         *,
         workload: str = "",
         flavor: Mapping[str, str] | None = None,
-    ) -> Mapping[str, Charges] | Refused:
+    ) -> Mapping[str, Charges] | PriceRefusal:
         """What pod sets cost, by name.
 
         With the node labels of a `flavor`, prices are those of devices on its nodes. `workload` is not needed here.
@@ -105,7 +105,7 @@ class DevicePricing:
             rest()
         path = f"{_spec_path(pod_sets[0])}.resourceClaims"
         text = "the selectors take too long to decide about all devices of the cluster"
-        refusal = Refused.at(Code.UNFINISHED, path, text, retryable=True)
+        refusal = PriceRefusal.at(Code.UNFINISHED, path, text, retryable=True)
         return replace(refusal, depends_on=bill.looked_at)
 
     def _price_all(
@@ -114,7 +114,7 @@ class DevicePricing:
         pod_sets: Sequence[PodSetRequest],
         flavor: Mapping[str, str] | None,
         bill: Bill,
-    ) -> Mapping[str, Charges] | Refused:
+    ) -> Mapping[str, Charges] | PriceRefusal:
         fleet = Fleet(self.state, flavor)
         classes = self.state.inventory.classes
         claims = ClaimPricing(Terms(fleet, classes, self.mappings, self.rules, bill))

@@ -104,7 +104,7 @@ class _Group:
     keys: dict[str, None] = field(default_factory=dict)
 
 
-class Waiting:
+class PriceDependents:
     """Who depends on what: workloads, or whatever has a price, by their keys.
 
     Thousands of workloads are made from one template and depend on the same, so that is kept once for all of them.

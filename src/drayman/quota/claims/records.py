@@ -67,6 +67,12 @@ def text_of(uses: Iterable[ClaimUse]) -> str:
     return codec.encode(ClaimsRecord(claims=records)).decode() if records else ""
 
 
+def notes_of(uses: Iterable[ClaimUse], annotations: Mapping[str, str]) -> dict[str, str]:
+    """The annotation to write on a workload that has these so far; nothing where there is none to be written or emptied."""
+    text = text_of(uses)
+    return {CLAIMS: text} if text or CLAIMS in annotations else {}
+
+
 def uses_of(namespace: str, annotations: Mapping[str, str]) -> tuple[ClaimUse, ...]:
     """What was written."""
     text = annotations.get(CLAIMS, "")

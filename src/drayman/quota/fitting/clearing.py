@@ -72,7 +72,7 @@ class _Last:
         self.work_left = MOST_PLACED_AGAIN
 
 
-class Clearing:
+class RoomClearing:
     """Answers for one cluster state, at times that are given. What is supposed is always undone."""
 
     def __init__(
@@ -126,6 +126,10 @@ class Clearing:
             last.found, last.without = found, without
         return True
 
+    def speaks_for_shape(self, _entry: Entry) -> bool:
+        """Never: pods may have wishes that are not part of their shape, such as to be on nodes of their own."""
+        return False
+
     def _found(
         self, wanted: WorkloadPods, last: _Last | None, without: frozenset[str]
     ) -> RoomReservation | Unfit:
@@ -151,13 +155,16 @@ class Clearing:
         """A workload does not wait for the room of others any more."""
         self._awaited.pop(key, None)
 
-    def admit(self, workload: Workload, priority: int, admission: Admission) -> str | Unfit:
-        """As `Rooms.admit`, with room left for all that it is being made for, but for less important ones."""
-        key = f"{workload.metadata.namespace}/{workload.metadata.name}"
+    def admit(self, entry: Entry, admission: Admission) -> str | Unfit:
+        """Find and keep room for a workload, with room left for all that it is being made for, but for less important ones. Returns what
+        to write into its annotation."""
+        key, workload = entry.key, entry.source
+        if workload is None:
+            return Unfit("its pods are not known")
         others = {
             other: each
             for other, each in self._still_awaited().items()
-            if other != key and each.priority >= priority
+            if other != key and each.priority >= entry.facts.priority
         }
         found = self._rooms.find(workload, admission, self._flavors(), self._clock())
         if isinstance(found, Unfit):

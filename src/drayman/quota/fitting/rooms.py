@@ -1,6 +1,6 @@
 """Room of admitted workloads, by the objects that a cluster shows: what control loops and schedulers call.
 
-Whoever admits a workload finds room for it (`admit`) and writes the text that it gets into the annotation `drayman.dev/room` of the
+Whoever admits a workload finds room for it (`find`, `keep`) and writes the text that it gets into the annotation `drayman.dev/room` of the
 Workload, together with the admission. Everybody who follows the Workloads (`follow`, `forget`) and pods (`see`, `lose`) of the cluster then
 keeps the same room, in a state of their own: the scheduler in the one that it decides in, so that nobody else gets the room before the
 pods are there. When a pod appears, `see` says which place is its own.
@@ -29,7 +29,13 @@ from drayman.api.kueue_workload import Admission, Workload, WorkloadSpec, Worklo
 from drayman.api.pods import is_finished
 from drayman.placement.state import ClusterState
 from drayman.placement.trial import Trial
-from drayman.quota.fitting.belonging import may_belong, owners_of, pod_set_of
+from drayman.quota.fitting.belonging import (
+    handles_of,
+    handles_of_pod,
+    may_belong,
+    pod_set_of,
+    pods_of,
+)
 from drayman.quota.fitting.book import RoomBook
 from drayman.quota.fitting.expecting import PodSetPods, WorkloadPods
 from drayman.quota.fitting.fitter import Fitter, Unfit
@@ -85,25 +91,11 @@ class Rooms:
         self.book = RoomBook(state)
         self.fitter = Fitter(state, self.book, policy)
         self._texts: dict[str, str] = {}  # by key of the workload, what was last read
-        self._owned: dict[str, frozenset[str]] = {}  # by key of the workload, uids of its owners
-        self._by_owner: dict[str, str] = {}  # the other way round
+        self._handles: dict[str, frozenset[str]] = {}  # of workloads, by their key
+        self._by_handle: dict[str, str] = {}  # the other way round
         self._open: dict[str, Workload] = {}  # whose room cannot be judged yet
         self._leaving: dict[str, None] = {}  # workloads that were told to go, and have not gone
-        self._pods: dict[str, dict[str, Pod]] = {}  # that belong together, by uid of an owner
-
-    def admit(
-        self,
-        workload: Workload,
-        admission: Admission,
-        flavors: Mapping[str, ResourceFlavorSpec],
-        now: float,
-    ) -> str | Unfit:
-        """Find and keep room for a workload. Returns what to write into its annotation, in the same write as its admission or before.
-
-        If it comes to nothing after all, because the write failed, `forget` gives the room back.
-        """
-        found = self.find(workload, admission, flavors, now)
-        return found if isinstance(found, Unfit) else self.keep(workload, found)
+        self._pods: dict[str, dict[str, Pod]] = {}  # by handle of a workload, and by uid
 
     def find(
         self,
@@ -121,11 +113,15 @@ class Rooms:
         return self.fitter.fit(wanted, now)
 
     def keep(self, workload: Workload, found: RoomReservation) -> str:
-        """Keep room that was found for a workload just now. Returns what to write into its annotation."""
+        """Keep room that was found for a workload just now. Returns what to write into its annotation, in the same write as its admission
+        or before.
+
+        If it comes to nothing after all, because the write failed, `forget` gives the room back.
+        """
         if not _are_known(workload, found.workload):
             found = RoomReservation(found.workload, ())
         self.book.keep(found)
-        self._note_owners(workload)
+        self._note_handles(workload)
         text = text_of(found)
         if not text:
             # Too much to be written down: nobody else could keep it.
@@ -185,7 +181,7 @@ class Rooms:
         if status is None or admission is None:
             self.forget(key)
             return ()
-        self._note_owners(workload)
+        self._note_handles(workload)
         if is_evicted(status) or not text:
             self._keep_nothing(key)
             if is_evicted(status):
@@ -241,8 +237,8 @@ class Rooms:
         """The Workload is gone, or was not admitted after all."""
         self._keep_nothing(key)
         self._leaving.pop(key, None)
-        for owner in self._owned.pop(key, frozenset()):
-            self._by_owner.pop(owner, None)
+        for handle in self._handles.pop(key, frozenset()):
+            self._by_handle.pop(handle, None)
 
     def _keep_nothing(self, key: str) -> None:
         self.book.release(key)
@@ -260,8 +256,8 @@ class Rooms:
         if is_finished(pod):
             self.lose(pod)
             return None
-        for owner in owners_of(pod):
-            self._pods.setdefault(owner, {})[pod.metadata.uid] = pod
+        for handle in handles_of_pod(pod):
+            self._pods.setdefault(handle, {})[pod.metadata.uid] = pod
         key = self._workload_of(pod)
         reservation = None if key is None else self.book.get(key)
         # Where a pod may go that is held by a gate is not settled: pods of a topology get their domain when it is removed.
@@ -275,33 +271,29 @@ class Rooms:
 
     def lose(self, pod: Pod) -> None:
         """A pod is gone or has ended. Its place is kept for the next one until the workload says that none comes (`reclaimablePods`)."""
-        for owner in owners_of(pod):
-            known = self._pods.get(owner, {})
+        for handle in handles_of_pod(pod):
+            known = self._pods.get(handle, {})
             known.pop(pod.metadata.uid, None)
             if not known:
-                self._pods.pop(owner, None)
+                self._pods.pop(handle, None)
         self.book.vacate(pod.metadata.uid)
 
-    def _note_owners(self, workload: Workload) -> None:
+    def _note_handles(self, workload: Workload) -> None:
         key = f"{workload.metadata.namespace}/{workload.metadata.name}"
-        owners = frozenset(owner.uid for owner in workload.metadata.owner_references)
-        if self._owned.get(key) != owners:
-            for owner in self._owned.get(key, frozenset()):
-                self._by_owner.pop(owner, None)
-            self._owned[key] = owners
-            self._by_owner.update(dict.fromkeys(owners, key))
+        handles = frozenset(handles_of(workload))
+        if self._handles.get(key) != handles:
+            for handle in self._handles.get(key, frozenset()):
+                self._by_handle.pop(handle, None)
+            self._handles[key] = handles
+            self._by_handle.update(dict.fromkeys(handles, key))
 
     def _workload_of(self, pod: Pod) -> str | None:
-        for owner in owners_of(pod):
-            key = owner if owner in self.book else self._by_owner.get(owner)
-            if key is not None:
-                return key
-        return None
+        known = map(self._by_handle.get, handles_of_pod(pod))
+        return next((key for key in known if key is not None), None)
 
     def _pods_of(self, key: str) -> Iterable[Pod]:
-        owners = (*self._owned.get(key, ()), key)
-        found = {uid: pod for owner in owners for uid, pod in self._pods.get(owner, {}).items()}
-        return found.values()
+        handles = self._handles.get(key, (key,))
+        return pods_of(handles, lambda handle: self._pods.get(handle, {}).values()).values()
 
 
 def _are_known(workload: Workload, wanted: WorkloadPods) -> bool:

@@ -17,7 +17,7 @@ PaidClaims = tuple[tuple[ClaimPrice, Amounts], ...]
 """Claims, and what is paid for each."""
 
 
-class Asked(Struct, frozen=True):
+class AskedAmounts(Struct, frozen=True):
     """What pod sets ask for, each for itself."""
 
     requests: tuple[dict[str, int], ...]
@@ -41,7 +41,7 @@ class Unit(Struct, frozen=True):
     demands: tuple[PodSetDemand, ...]
     sizes: tuple[int, ...]
     """How many pods of each."""
-    asked: Asked
+    asked: AskedAmounts
     """By the prices of the whole cluster."""
 
     @property
@@ -73,9 +73,16 @@ def units_of(
     return units
 
 
+def asked_of(
+    demands: Sequence[PodSetDemand], users: ClaimUsers, *, counts_pods: bool
+) -> AskedAmounts:
+    """What pod sets ask for with all their pods, by the prices of the whole cluster, beside those that use the same claims."""
+    return _asked(demands, [demand.count for demand in demands], {}, users, counts_pods)
+
+
 def asked_in_flavor(
     unit: Unit, prices: Mapping[str, Charged], users: ClaimUsers, *, counts_pods: bool
-) -> Asked:
+) -> AskedAmounts:
     """What a unit asks for by the prices of a flavor, by pod set. Those that are not there are as in the whole cluster."""
     return _asked(unit.demands, unit.sizes, prices, users, counts_pods)
 
@@ -86,7 +93,7 @@ def _asked(
     prices: Mapping[str, Charged],
     users: ClaimUsers,
     counts_pods: bool,
-) -> Asked:
+) -> AskedAmounts:
     known = {price.claim: price for each in prices.values() for price in each.claims}
     requests, claims = [], []
     for demand, size in zip(demands, sizes, strict=True):
@@ -98,7 +105,7 @@ def _asked(
             asked[PODS] = size
         requests.append(asked)
         claims.append(paid)
-    return Asked(tuple(requests), tuple(claims))
+    return AskedAmounts(tuple(requests), tuple(claims))
 
 
 def _per_pod(demand: PodSetDemand, price: Charged | None) -> Amounts:
@@ -121,7 +128,7 @@ def _paid(
     return tuple(found)
 
 
-def combined(found: Mapping[str, Asked], number: int) -> tuple[dict[str, int], PaidClaims]:
+def combined(found: Mapping[str, AskedAmounts], number: int) -> tuple[dict[str, int], PaidClaims]:
     """What one set of a unit asks for where each resource has its own flavor: by resource, what is asked in the flavor chosen for it."""
     requests = {
         name: asked.requests[number][name]

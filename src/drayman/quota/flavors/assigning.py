@@ -23,7 +23,7 @@ from drayman.quota.cluster_queues import NEVER, ClusterQueueState
 from drayman.quota.demands import PodSetDemand, Unpriced
 from drayman.quota.entries import Entry, Refusal
 from drayman.quota.flavors.asking import (
-    Asked,
+    AskedAmounts,
     PaidClaims,
     Unit,
     asked_in_flavor,
@@ -180,7 +180,7 @@ class Assigner:
         found = {name: self._known_in(unit, choice.flavor) for name, choice in chosen.items()}
         return combined(found, number)
 
-    def _in_flavor(self, unit: Unit, flavor: str) -> Asked | Refusal:
+    def _in_flavor(self, unit: Unit, flavor: str) -> AskedAmounts | Refusal:
         """What a unit asks for in a flavor, or why that has no devices for it."""
         if not unit.varies:
             return unit.asked
@@ -190,7 +190,7 @@ class Assigner:
             return Refusal(NO_MATCHING_FLAVOR, f"flavor {flavor}: {prices.message}")
         return asked_in_flavor(unit, prices, self._rules.claims, counts_pods=self._counts_pods)
 
-    def _known_in(self, unit: Unit, flavor: str) -> Asked:
+    def _known_in(self, unit: Unit, flavor: str) -> AskedAmounts:
         """What a unit asks for in a flavor that was chosen for it."""
         asked = self._in_flavor(unit, flavor)
         if isinstance(asked, Refusal):

@@ -13,7 +13,7 @@ from drayman.quota.cluster_queues import NEVER, ClusterQueueState
 from drayman.quota.decisions import Decision, Preempted, Refused
 from drayman.quota.entries import Entry, Holding
 from drayman.quota.preemption.contest import Target
-from drayman.quota.preemption.searching import Found, Preemptor, RoomMaker, still_there
+from drayman.quota.preemption.searching import Found, Preemptor, RoomFinder, still_there
 from drayman.quota.reasons import WAITING_FOR_PREEMPTED, WAITING_FOR_ROOM
 from drayman.quota.waiting import Again
 
@@ -46,7 +46,7 @@ class ForRoom:
         if why:
             room.gives_up(entry.key)
             return Again.ROOM, [Refused(entry.key, WAITING_FOR_ROOM, _with(lacking, why))]
-        found = self.victims(queue, entry, holding)
+        found = self._victims(queue, entry, holding)
         if found.is_unfinished:
             return Again.AT_ONCE, [Refused(entry.key, WAITING_FOR_ROOM, lacking)]
         self._tried[queue.name] += 1
@@ -59,7 +59,7 @@ class ForRoom:
         text = _with(lacking, _why_nobody(found))
         return Again.ROOM, [Refused(entry.key, WAITING_FOR_ROOM, text)]
 
-    def victims(self, queue: ClusterQueueState, entry: Entry, holding: Holding) -> Found:
+    def _victims(self, queue: ClusterQueueState, entry: Entry, holding: Holding) -> Found:
         """Whom a workload would drive out for room, if it may, with what it was to get."""
         return self._preemptor.search(
             queue,
@@ -83,7 +83,7 @@ class ForRoom:
 
     def _driven_out(
         self,
-        room: RoomMaker,
+        room: RoomFinder,
         queue: ClusterQueueState,
         entry: Entry,
         holding: Holding,

@@ -12,6 +12,7 @@ from drayman.api.kueue_workload import Admission
 from drayman.quota.amounts import FlavorResource
 from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.entries import Entry
+from drayman.quota.fitting.fitter import Unfit
 from drayman.quota.flavors.ranks import Rank, Serving
 from drayman.quota.preemption.classical import classical_targets
 from drayman.quota.preemption.contest import Contest, Target, held_by
@@ -27,11 +28,19 @@ def still_there(targets: Iterable[Target]) -> frozenset[str]:
     return frozenset(each.entry.key for each in targets if not each.entry.facts.evicted)
 
 
-class RoomMaker(Protocol):
+class RoomFinder(Protocol):
     """Who knows whether there is room for pods, as `quota/fitting/clearing.py` does."""
+
+    def admit(self, entry: Entry, admission: Admission) -> str | Unfit | None:
+        """Find and keep room for all pods of a workload. Returns what to write down, why there is none, or None where none is needed."""
+        ...
 
     def fits(self, entry: Entry, admission: Admission, without: frozenset[str]) -> bool:
         """Whether there would be room for all pods of a workload if others, by key, were gone."""
+        ...
+
+    def speaks_for_shape(self, entry: Entry) -> bool:
+        """Whether what `fits` says of a workload holds for all of its queue that have its shape."""
         ...
 
     def awaits(self, entry: Entry, admission: Admission, victims: frozenset[str]) -> None:
@@ -74,7 +83,7 @@ class Preemptor:
         self._sharing = sharing
         self.quarrels = Quarrels()
         self.questions = Questions()
-        self.room: RoomMaker | None = None
+        self.room: RoomFinder | None = None
         """Asked before anybody is driven out. None: quota alone decides."""
         self.past_use: Callable[[str], float] | None = None
         self.gone: Container[str] = frozenset()

@@ -44,7 +44,7 @@ class Floor(Protocol):
         """Undoes on leaving whatever was done within it."""
 
 
-class Books(Protocol):
+class AccountsView(Protocol):
     """What runs at one moment, as far as the order of queues and their entitlement depend on it."""
 
     @property

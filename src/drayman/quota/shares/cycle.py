@@ -25,7 +25,7 @@ from drayman.quota.shares.accounts import Accounts, amount
 from drayman.quota.shares.division import fair_shares
 from drayman.quota.shares.entitlement import Entitlement
 from drayman.quota.shares.groups import Strength, Workers
-from drayman.quota.shares.making_room import Clearing, Judgement, RoomMaker
+from drayman.quota.shares.making_room import Judgement, MadeRoom, RoomMaker
 from drayman.quota.shares.order import Order
 
 MOST_MOVED: Final = 16
@@ -158,7 +158,7 @@ class _Cycle:
     # Making room.
 
     def _make_room(
-        self, action: Action, searching: Callable[[str, Collection[str]], Clearing | None]
+        self, action: Action, searching: Callable[[str, Collection[str]], MadeRoom | None]
     ) -> None:
         """Each group that waits tries once, in turn."""
         line = self.order.line(self.accounts.waiting(), self.accounts.request)
@@ -179,7 +179,7 @@ class _Cycle:
         about_to_start = {self.accounts.worker(name).group for name in self.nominated}
         return [name for name in self.accounts.groups if name not in about_to_start]
 
-    def _moving(self, group: str, settled: Collection[str]) -> Clearing | None:
+    def _moving(self, group: str, settled: Collection[str]) -> MadeRoom | None:
         if not self.accounts.groups[group].is_preemptible:
             return None  # it would stay for good where others had been
         least = min(map(amount, self.accounts.starts(group)))
@@ -189,7 +189,7 @@ class _Cycle:
         victims = self.entitlement.movable(group, settled)
         return maker.clear(group, self._ahead(group), victims, lambda _, __, lost: not lost)
 
-    def _reclaiming(self, group: str, settled: Collection[str]) -> Clearing | None:
+    def _reclaiming(self, group: str, settled: Collection[str]) -> MadeRoom | None:
         if not self.entitlement.can_reclaim(group):
             return None
         victims = self.entitlement.reclaimable(group, settled)
@@ -200,7 +200,7 @@ class _Cycle:
         maker = RoomMaker(self.accounts, self.order)
         return maker.clear(group, self._ahead(group), victims, judgement)
 
-    def _preempting(self, group: str, settled: Collection[str]) -> Clearing | None:
+    def _preempting(self, group: str, settled: Collection[str]) -> MadeRoom | None:
         victims = self.entitlement.preemptable(group, settled)
         judgement: Judgement = lambda _, changed, __: self.entitlement.may_preempt(changed)  # noqa: E731
         maker = RoomMaker(self.accounts, self.order)
@@ -213,7 +213,7 @@ class _Cycle:
         first = min(queued, key=self.order.rank)
         return None if first == group else first
 
-    def _adopt(self, action: Action, found: Clearing) -> None:
+    def _adopt(self, action: Action, found: MadeRoom) -> None:
         for name in found.evicted:
             self.accounts.lift(name)
             self.evicted.setdefault(name, Evicted(name, action, found.group))

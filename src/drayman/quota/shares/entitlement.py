@@ -14,10 +14,11 @@ Work that has not run for as long as its queue says is left alone, except for me
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
 
+from drayman.placement.queueing.limits import is_beyond
 from drayman.placement.queueing.queues import Amount
-from drayman.quota.shares.accounts import Books, amount
+from drayman.quota.shares.accounts import AccountsView, amount
+from drayman.quota.shares.fullness import fullness
 from drayman.quota.shares.groups import Strength, Workers
 
 
@@ -26,7 +27,7 @@ class Entitlement:
 
     def __init__(
         self,
-        accounts: Books,
+        accounts: AccountsView,
         shares: Mapping[str, Amount],
         started: Mapping[str, float],
         now: float,
@@ -71,9 +72,11 @@ class Entitlement:
             return False
         if accounts.groups[group].is_preemptible:
             return True
-        quotas = ((name, self._tree[name].quota) for name in accounts.path(group))
         more = amount(starts[0])
-        return all(quota is None or accounts.firm[name] + more <= quota for name, quota in quotas)
+        return not any(
+            is_beyond(accounts.firm[name] + more, self._tree[name].quota)
+            for name in accounts.path(group)
+        )
 
     def givers(self, group: str, workers: Workers) -> Iterator[str]:
         """The leaves that may have to give something for pods of a group. None for work without GPUs: it has no share in them."""
@@ -189,7 +192,7 @@ class Entitlement:
         taking, giving = self._tree.parting(self._accounts.groups[group].queue, theirs)
         used = self._accounts.used
         wanted = used[taking] + amount(self._accounts.starts(group)[0])
-        if _is_beyond(wanted, self._tree[taking].quota):
+        if is_beyond(wanted, self._tree[taking].quota):
             return self._is_due(taking, giving, wanted, used[giving])
         quota = self._tree[giving].quota
         return quota is None or used[giving] >= quota
@@ -198,21 +201,17 @@ class Entitlement:
         """Whether a queue that has so much left has to give something to another. To a quota without bound there is nothing beyond it."""
         own, queue = self._tree[taking].quota, self._tree[giving]
         if queue.quota is None:
-            return _is_beyond(left, queue.limit)
+            return is_beyond(left, queue.limit)
         if left > self._shares[giving]:
             return True
-        return left > queue.quota and not _is_beyond(wanted, own)
+        return left > queue.quota and not is_beyond(wanted, own)
 
     def _is_balanced(self, taking: str, giving: str, used: Mapping[str, int]) -> bool:
         """Whether a queue that has taken something is not fuller than is fair, where queues use so much."""
         if used[taking] <= self._shares[taking] or self._shares[giving] <= 0:
             return True
-        return self._fullness(taking, used) < self._fullness(giving, used)
-
-    def _fullness(self, queue: str, of_queues: Mapping[str, int]) -> tuple[bool, Amount]:
-        """How much of its share a queue uses. One that uses something without a share is fuller than any other."""
-        share, used = self._shares[queue], of_queues[queue]
-        return (True, used) if share <= 0 < used else (False, Fraction(used) / (share or 1))
+        shares = self._shares
+        return fullness(used[taking], shares[taking]) < fullness(used[giving], shares[giving])
 
     def _evictable(self, settled: Collection[str]) -> list[str]:
         """Those that may go at all. Work that is in no leaf has no place in the order of queues, and is left alone."""
@@ -241,7 +240,3 @@ class Entitlement:
         """As the accounts show it now: whether a group has run for long enough, or keeps its quorum."""
         is_enough = self._accounts.strength(group) is not Strength.BELOW
         return is_enough or not self._is_protected(group, seconds)
-
-
-def _is_beyond(used: int, bound: Amount | None) -> bool:
-    return bound is not None and used > bound

@@ -58,6 +58,15 @@ class Strength(IntEnum):
     BEYOND = 2
 
 
+Place: TypeAlias = tuple[int, Strength, float]
+"""What groups of one queue are ordered by, the first first."""
+
+
+def place_of(priority: int, strength: Strength, created: float) -> Place:
+    """The place of a group in its queue: by priority, then those that lack members before those that have enough, then by age."""
+    return -priority, strength, created
+
+
 def strength_of(group: Group, running: Collection[Worker]) -> Strength:
     gang = group.gang
     if gang is None:

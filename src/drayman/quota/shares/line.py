@@ -15,7 +15,7 @@ _Place: TypeAlias = tuple[Turn, str, str]
 """The turn of a queue, its name, and the leaf below it whose group it stands in line with."""
 
 
-class Line:
+class KeptLine:
     """Queues in the order of their turns, as long as shares do not change."""
 
     def __init__(self, order: Order) -> None:

@@ -13,9 +13,8 @@ from drayman.api.times import seconds_of
 from drayman.placement.gangs.gang import Dialect, Gang, GangKey
 from drayman.placement.gangs.importance import importance_of_running, importance_of_waiting
 from drayman.placement.queueing.amounts import NOTHING, Amounts
-from drayman.placement.queueing.book import FIRM_PRIORITY
 from drayman.placement.queueing.queues import Amount, QueueTree
-from drayman.placement.queueing.stakes import Stake
+from drayman.placement.queueing.stakes import Stake, is_preemptible
 from drayman.placement.state import ClusterState
 from drayman.quota.shares.division import fair_shares
 from drayman.quota.shares.groups import (
@@ -100,14 +99,15 @@ class LiveAccounts:
             priority = importance_of_running(stated, placed)
         else:
             priority = importance_of_waiting(stated, (each.pod for each in stakes))
-        is_preemptible = None if known is None else known.is_preemptible
         since = None if known is None else known.since
         return Group(
             name=name,
             queue=stakes[0].queue if stakes else "",
             priority=priority,
             created=min(map(_created, stakes), default=0.0) if since is None else since,
-            is_preemptible=priority < FIRM_PRIORITY if is_preemptible is None else is_preemptible,
+            is_preemptible=is_preemptible(
+                None if known is None else known.is_preemptible, priority
+            ),
             gang=known,
             workers=workers,
         )

@@ -21,7 +21,7 @@ from drayman.quota.shares.groups import Strength, Worker, Workers, next_to_retur
 from drayman.quota.shares.order import Order
 
 
-class Clearing(Struct, frozen=True):
+class MadeRoom(Struct, frozen=True):
     """A way to make room for a group."""
 
     group: str
@@ -56,7 +56,7 @@ class RoomMaker:
 
     def clear(
         self, group: str, ahead: str | None, victims: Collection[str], judgement: Judgement
-    ) -> Clearing | None:
+    ) -> MadeRoom | None:
         """Room for the next start of a group. `ahead` is the group with which its queue stands in line, if it is another."""
         for workers in self.accounts.starts(group):
             search = _Search(self, group, ahead, tuple(victims), judgement)
@@ -74,12 +74,12 @@ class _Search:
     victims: tuple[str, ...]
     judgement: Judgement
 
-    def found_for(self, workers: Workers) -> Clearing | None:
+    def found_for(self, workers: Workers) -> MadeRoom | None:
         """Room for one pod, then for one more, and so on, each on top of what was taken for those before."""
         if not self._would_fit_alone(workers):
             return None
         parties: tuple[Workers, ...] = ()
-        found: Clearing | None = None
+        found: MadeRoom | None = None
         for number in range(1, len(workers) + 1):
             way = self._extended(workers[:number], parties)
             if way is None:
@@ -98,7 +98,7 @@ class _Search:
 
     def _extended(
         self, workers: Workers, parties: tuple[Workers, ...]
-    ) -> tuple[tuple[Workers, ...], Clearing] | None:
+    ) -> tuple[tuple[Workers, ...], MadeRoom] | None:
         """The first way for these pods that takes these parties away, and perhaps more."""
         for more in self._additions(workers, parties):
             found = self._tried(workers, (*parties, *more))
@@ -161,7 +161,7 @@ class _Search:
                     accounts.lift(each.name)
             return accounts.allows(self.group, workers)
 
-    def _tried(self, workers: Workers, parties: tuple[Workers, ...]) -> Clearing | None:
+    def _tried(self, workers: Workers, parties: tuple[Workers, ...]) -> MadeRoom | None:
         """What comes of it if parties are taken away."""
         accounts, most = self.maker.accounts, self.maker.most_moved
         if most is not None and sum(map(len, parties)) > most:
@@ -191,7 +191,7 @@ class _Search:
                 if (node := accounts.node_of(each.name)) is not None
             }
             seats = {each.name: accounts.node_of(each.name) or "" for each in workers}
-            return Clearing(self.group, seats, tuple(w for party in lost for w in party), moved)
+            return MadeRoom(self.group, seats, tuple(w for party in lost for w in party), moved)
 
     def _is_any_broken(self, parties: Sequence[Workers], weak: Collection[str]) -> bool:
         """Whether a group that had enough members would be left with too few, and not with none."""

@@ -16,9 +16,19 @@ from fractions import Fraction
 from heapq import heapify, heappop, heappush
 from typing import Final, TypeAlias
 
+from drayman.placement.queueing.limits import is_beyond
 from drayman.placement.queueing.queues import Amount, Queue, QueueTree
-from drayman.quota.shares.accounts import Books, amount
-from drayman.quota.shares.groups import Strength, Worker, Workers, next_to_go, strength_of
+from drayman.quota.shares.accounts import AccountsView, amount
+from drayman.quota.shares.fullness import Fullness, fullness
+from drayman.quota.shares.groups import (
+    Place,
+    Strength,
+    Worker,
+    Workers,
+    next_to_go,
+    place_of,
+    strength_of,
+)
 
 Request: TypeAlias = Callable[[str], int]
 """How much a group takes when its turn comes."""
@@ -29,25 +39,23 @@ Latest: TypeAlias = Mapping[str, str]
 """The queue below each that had its turn last, where it has more."""
 
 _NONE: Final[Latest] = {}
-_BEYOND_ALL: Final = 10**12
-"""How full a queue counts that uses something without a share."""
 
 
 class Order:
     """The order of queues and groups in one cycle, in which shares do not change."""
 
-    def __init__(self, accounts: Books, shares: Mapping[str, Amount]) -> None:
+    def __init__(self, accounts: AccountsView, shares: Mapping[str, Amount]) -> None:
         self._accounts = accounts
         self.tree = accounts.tree
         self._shares = shares
         self._known: dict[str, Amount] = {}
 
-    def line(self, groups: Iterable[str], request: Request) -> Line:
+    def line(self, groups: Iterable[str], request: Request) -> Turns:
         """Groups that have their turns one after the other."""
-        return Line(self, groups, request)
+        return Turns(self, groups, request)
 
     def next_of(self, firsts: Mapping[str, str], request: Request, latest: Latest = _NONE) -> str:
-        """Whose turn it is of the groups that are the first in each leaf. `latest`: see `Line`."""
+        """Whose turn it is of the groups that are the first in each leaf. `latest`: see `Turns`."""
 
         def key(queue: Queue, group: str) -> Turn:
             return self.turn(queue, request(group))
@@ -62,18 +70,18 @@ class Order:
         """The place of a queue among its sisters, if its next group takes so much."""
         used = self._accounts.used[queue.name]
         return (
-            self._is_beyond(queue, used + more),
+            is_beyond(used + more, queue.quota),
             -queue.priority,
-            self._fullness(queue, used + more),
-            self._fullness(queue, used),
+            *self._fullness(queue, used + more),
+            *self._fullness(queue, used),
             self._attainable(queue),
             Fraction(queue.created),
         )
 
-    def rank(self, group: str) -> tuple[int, Strength, float, str]:
+    def rank(self, group: str) -> tuple[Place, str]:
         """The place of a group in its queue."""
         stated = self._accounts.groups[group]
-        return (-stated.priority, self._accounts.strength(group), stated.created, group)
+        return place_of(stated.priority, self._accounts.strength(group), stated.created), group
 
     def victims(
         self, groups: Collection[str], taken: Collection[Worker], *, by_priority: bool = True
@@ -99,11 +107,11 @@ class Order:
             used = accounts.used[queue.name]
             less = had_turn[self.leaf_of(group)] + amount(left[group])
             return (
-                -self._is_beyond(queue, used),
+                -is_beyond(used, queue.quota),
                 queue.priority,
                 -(self._attainable(queue) <= 0 < used),
-                -self._fullness(queue, used - less),
-                -self._fullness(queue, used),
+                *(-part for part in self._fullness(queue, used - less)),
+                *(-part for part in self._fullness(queue, used)),
                 -self._attainable(queue),
                 -Fraction(queue.created),
             )
@@ -158,14 +166,8 @@ class Order:
             name = first(name)
         return firsts[name]
 
-    def _is_beyond(self, queue: Queue, used: int) -> bool:
-        return queue.quota is not None and used > queue.quota
-
-    def _fullness(self, queue: Queue, used: int) -> Amount:
-        share = self._attainable(queue)
-        if share <= 0:
-            return used * _BEYOND_ALL
-        return Fraction(used) / share
+    def _fullness(self, queue: Queue, used: int) -> Fullness:
+        return fullness(used, self._attainable(queue))
 
     def _attainable(self, queue: Queue) -> Amount:
         """What a queue can have without taking it from anybody: its fair share or its quota, whichever is more, up to its limit."""
@@ -189,7 +191,7 @@ def _remove(members: list[Worker], party: Workers) -> None:
             members.remove(each)
 
 
-class Line:
+class Turns:
     """Groups that have their turns one after the other.
 
     A queue that has others below it stands in line with the one of them that had its turn last, as long as that has more groups. Which of

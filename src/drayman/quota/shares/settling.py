@@ -23,7 +23,7 @@ _Likeness: TypeAlias = frozenset[tuple[tuple[str, str, str], int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class AtRest:
     """The cluster at rest."""
 
     placement: Mapping[str, str]
@@ -33,7 +33,7 @@ class Settled:
     """Those that did something, and the last one, which did not."""
 
 
-def settle(opening: Opening, running: Mapping[str, str], memory: Memory, now: float) -> Settled:
+def settle(opening: Opening, running: Mapping[str, str], memory: Memory, now: float) -> AtRest:
     """Decide again and again. Pods that are evicted are gone at once, and wait again; no time goes by."""
     return _Settling(opening, dict(running), memory, now).run()
 
@@ -48,14 +48,14 @@ class _Settling:
     seen: dict[_Likeness, int] = field(default_factory=dict)
     evictions: dict[str, Counter[Action]] = field(default_factory=dict)
 
-    def run(self) -> Settled:
+    def run(self) -> AtRest:
         while True:
             accounts = self.opening(self.running)
             self._bar_what_came_to_nothing(accounts)
             actions = cycle(accounts, self.memory, self.now)
             self.done.append(actions)
             if actions.is_at_rest:
-                return Settled(self.running, self.evictions, tuple(self.done))
+                return AtRest(self.running, self.evictions, tuple(self.done))
             self.memory = actions.memory
             gone = {each.worker for each in actions.evicted}
             for each in actions.evicted:

@@ -15,7 +15,6 @@ Several flavors may have the same nodes. What is used is counted by domain and n
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 from msgspec import Struct
 
@@ -36,9 +35,7 @@ from drayman.quota.topology.counting import Limits
 from drayman.quota.topology.devices import DeviceCounter
 from drayman.quota.topology.flavor import FlavorTopology, leader_and_workers
 from drayman.quota.topology.usage import DomainUsage
-
-PLACED_BY: Final = "kueue.x-k8s.io/workload"
-"""Annotation of pods whose node follows from the topology assignment of a workload, so that they are counted with that."""
+from drayman.workloads.queued.names import WORKLOAD
 
 Places = Iterable[tuple[Placement, Amounts]]
 """Where pods are, and what each of them takes there."""
@@ -70,6 +67,10 @@ class ClusterTopologies:
         self._used: dict[tuple[str, ...], DomainUsage] = {}  # by levels of assignments
         self.counter: DeviceCounter | None = None
         """Counts what devices allow of pods that ask for some, where a state of the cluster is at hand."""
+
+    def __bool__(self) -> bool:
+        """Whether there is any topology at all."""
+        return bool(self._levels)
 
     # What the cluster shows.
 
@@ -110,7 +111,7 @@ class ClusterTopologies:
     def set_pod(self, pod: Pod) -> None:
         """A pod with or without a node. Those that a topology assignment has placed are counted with their workload."""
         uid, node = pod.metadata.uid, pod.spec.node_name
-        if not node or is_finished(pod) or PLACED_BY in pod.metadata.annotations:
+        if not node or is_finished(pod) or WORKLOAD in pod.metadata.annotations:
             self.remove_pod(uid)
             return
         used = {**requests_of(pod).amounts, PODS: 1}
