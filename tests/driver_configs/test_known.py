@@ -245,7 +245,7 @@ def claim(type_: str, said: object, *requests: str) -> str:
     devices = DeviceAllocationResult(results=(result,), config=(config,))
     status = ResourceClaimStatus(allocation=AllocationResult(devices=devices))
     device = Device(name="d", attributes={"type": DeviceAttribute(string=type_)})
-    return refusal_of_allocation(ResourceClaim(status=status), lambda _: device)
+    return refusal_of_allocation("gpu.nvidia.com", ResourceClaim(status=status), lambda _: device)
 
 
 def test_a_device_takes_the_configuration_of_its_type() -> None:
@@ -253,10 +253,10 @@ def test_a_device_takes_the_configuration_of_its_type() -> None:
     assert claim("gpu", GPU, "r") == ""
     assert claim("mig", GPU) == ""
     assert claim("mig", GPU, "r") == (
-        "driver gpu.nvidia.com: request r: a GpuConfig is given, and the device takes MigDeviceConfig"
+        "request r: a GpuConfig is given, and the device takes MigDeviceConfig"
     )
     assert claim("gpu", GPU | {"sharing": {"strategy": "MPSS"}}).startswith(
-        "driver gpu.nvidia.com: configuration of the claim: sharing.strategy: 'MPSS'"
+        "configuration of the claim: sharing.strategy: 'MPSS'"
     )
 
 

@@ -12,6 +12,7 @@ from drayman.api.quantity import Quantity
 from drayman.api.resource import Device
 from drayman.drivers.example.devices import CPU, GPU, NET
 from drayman.drivers.example.drivers import ExampleCpuDriver, ExampleGpuDriver, ExampleNetDriver
+from drayman.drivers.kit.model import Allocated, Claim
 from drayman.drivers.profiles import PROFILES
 from drayman.plugins.model import Failed
 from drivers.kit.probing import NODE, world
@@ -58,13 +59,14 @@ async def test_gpus_are_published_and_prepared_as_their_configuration_says() -> 
         uid = claim.metadata.uid
         assert w.kubelet.container(answer).env == {
             "DRA_RESOURCE_DRIVER_NAME": GPU,
-            "NODE_NAME": NODE,
+            "KUBERNETES_NODE_NAME": NODE,
+            "DRA_ADMIN_ACCESS": "false",
             "GPU_DEVICE_0": "gpu-0",
-            "GPU_DEVICE_0_RESOURCE_CLAIM": uid,
+            "GPU_DEVICE_GPU_0_RESOURCE_CLAIM": uid,
             "GPU_DEVICE_0_SHARING_STRATEGY": "TimeSlicing",
             "GPU_DEVICE_0_TIMESLICE_INTERVAL": "Default",
             "GPU_DEVICE_1": "gpu-1",
-            "GPU_DEVICE_1_RESOURCE_CLAIM": uid,
+            "GPU_DEVICE_GPU_1_RESOURCE_CLAIM": uid,
             "GPU_DEVICE_1_SHARING_STRATEGY": "SpacePartitioning",
             "GPU_DEVICE_1_PARTITION_COUNT": "10",
         }
@@ -110,3 +112,42 @@ def test_cpus_are_those_of_the_machine() -> None:
     (cpus,) = ExampleCpuDriver(NODE).discover().devices
     assert (cpus.name, ExampleCpuDriver.name) == ("numa-0", CPU)
     assert next(iter(cpus.capacity.values())).value == Quantity.parse(str(os.cpu_count()))
+
+
+AMOUNTS = {
+    "a partition": (
+        ExampleGpuDriver(NODE, partitions=2, shared=True),
+        "gpu-0-partition-1",
+        {"memory": "1Gi"},
+        {"GPU_DEVICE_0_PARTITION_1": "gpu-0-partition-1", "GPU_DEVICE_0_PARTITION_1_MEMORY": "1Gi"},
+    ),
+    "an interface": (
+        ExampleNetDriver(NODE),
+        "nic-0",
+        {"ingressBandwidth": "1G"},
+        {"NET_DEVICE_0": "nic-0", "NET_DEVICE_0_INGRESS_RATE": "1G"},
+    ),
+    "CPUs": (
+        ExampleCpuDriver(NODE),
+        "numa-0",
+        {"cpu": "2"},
+        {"CPU_DEVICE_0": "numa-0", "CPU_DEVICE_0_CONSUMED_CPU": "2"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AMOUNTS)
+def test_variables_have_the_names_of_the_upstream_example(name: str) -> None:
+    """Programs that were written for it find what they look for."""
+    driver, device, consumed, wanted = AMOUNTS[name]
+    found = {each.name: each for each in driver.discover().devices}
+    allocated = Allocated(
+        request="r",
+        pool=NODE,
+        name=device,
+        device=found[device],
+        consumed={key: Quantity.parse(value) for key, value in consumed.items()},
+    )
+    claim = Claim(namespace="n", name="c", uid="u", devices=(allocated,))
+    (prepared,) = driver.prepare(claim).devices
+    assert prepared.env.items() >= wanted.items()

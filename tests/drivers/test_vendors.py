@@ -1,58 +1,22 @@
-"""What containers get from the drivers of AMD, Intel, Google, Furiosa, DRANET and dra.cpu, on built machines."""
+"""What containers get from the drivers of AMD, Intel, Google, Furiosa and dra.cpu, on built machines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from drayman.api.quantity import Quantity
-from drayman.driver_configs.decoding import decode
-from drayman.driver_configs.known import CONFIGS
+from drayman.drivers.amd.driver import AmdGpuDriver
+from drayman.drivers.cpu.devices import Cpu, in_order
 from drayman.drivers.cpu.driver import CpuDriver
-from drayman.drivers.dranet.driver import NetworkDriver
 from drayman.drivers.google.driver import TpuDriver, environment
-from drayman.drivers.kit.driver import Driver
+from drayman.drivers.kit.edits import answer_for
 from drayman.drivers.kit.errors import KitError, PrepareError
-from drayman.drivers.kit.model import Allocated, Claim, Consumer, Hardware, Prepared
+from drayman.drivers.kit.model import Claim, Prepared
 from drayman.drivers.known import find_driver
-from drayman.drivers.profiles import PROFILES
-from drayman.testing import FakeMachine
-from drayman.testing.trees import add_hardware
-
-
-def machine_like(profile: str, folder: Path) -> FakeMachine:
-    machine = FakeMachine(folder)
-    add_hardware(machine, PROFILES[profile].unit(0)[0])
-    return machine
-
-
-def claim(driver: Driver, *names: str, uid: str = "u-1", said: Any = None, **more: Any) -> Claim:
-    hardware = driver.discover()
-    assert isinstance(hardware, Hardware)
-    devices = {device.name: device for device in hardware.devices}
-    config = None if said is None else decode(said, CONFIGS[driver.name])
-    return Claim(
-        namespace="default",
-        name="c",
-        uid=uid,
-        devices=tuple(
-            Allocated(request="r", pool="n", name=name, device=devices[name], config=config, **more)
-            for name in names
-        ),
-    )
-
-
-def prepared(driver: Driver, wanted: Claim) -> Prepared:
-    found = driver.prepare(wanted)
-    if isinstance(found, Prepared):
-        return found
-    assert isinstance(found, Iterable)
-    return Prepared(devices=list(found))
-
+from drivers.built import claim, held_by, machine_like, prepared
 
 NODES = {
     "AMD": ("gpu.amd.com", "mi300x", "gpu-2-129", ["/dev/kfd", "/dev/dri/card2", "/dev/dri/renderD129"]),
@@ -118,12 +82,18 @@ def test_the_chips_of_a_host_are_used_together(tmp_path: Path) -> None:
 
 
 def test_a_chip_that_is_gone_is_not_published_and_reported(tmp_path: Path) -> None:
-    """Where it cannot be told how the others are arranged, the driver says so."""
+    """The others stay what they were. Where it was never known how they are arranged, the driver says so."""
     machine = machine_like("tpu-v5e", tmp_path)
-    driver = TpuDriver("n", topology="2x2", root=machine.root)
-    driver.discover()
+    driver = TpuDriver("n", root=machine.root)
+    before = driver.discover().devices
     machine.path("dev/vfio/2").unlink()
-    assert [device.name for device in driver.discover().devices] == ["0", "1", "3"]
+    others = tuple(device for device in before if device.name != "2")
+    assert driver.discover().devices == others
+    again = TpuDriver("n", root=machine.root)
+    again.recover([held_by("u", before)])
+    assert again.discover().devices == others
+    with pytest.raises(PrepareError, match="the claim lacks 2"):
+        prepared(driver, claim(driver, "0", "1", "3"))
     assert {report.device: report.healthy for report in driver.health()} == {
         "0": True,
         "1": True,
@@ -136,104 +106,122 @@ def test_a_chip_that_is_gone_is_not_published_and_reported(tmp_path: Path) -> No
         TpuDriver("n", root=machine.root).discover()
 
 
-class KnownLinks:
-    """Interfaces of a machine, as netlink would have them."""
-
-    def __init__(self) -> None:
-        self.state: dict[str, tuple[int, str]] = {}
-        self.addresses: set[tuple[str, str]] = set()
-
-    def read(self, name: str) -> tuple[int, str]:
-        return self.state.setdefault(name, (1500, "02:00:00:00:00:01"))
-
-    def change(self, name: str, mtu: int, mac: str, add: list[str], remove: list[str]) -> None:
-        self.state[name] = (mtu, mac)
-        self.addresses |= {(name, each) for each in add}
-        self.addresses -= {(name, each) for each in remove}
-
-
-def test_an_interface_is_set_up_moved_and_put_back(tmp_path: Path) -> None:
-    """The runtime moves it under the name that is wanted; while it is away, it is still published."""
-    machine, links = machine_like("p4d", tmp_path), KnownLinks()
-    driver = NetworkDriver("n", root=machine.root, links=lambda: links)
-    said = {"interface": {"name": "net1", "mtu": 9000, "addresses": ["10.0.0.1/24"]}}
-    wanted = claim(driver, "pci-0000-10-1b-0", said=said)
-    found = prepared(driver, wanted)
-    (device,) = found.devices
-    assert [(each.host_interface_name, each.name) for each in device.net_devices] == [
-        ("enp16s27", "net1")
-    ]
-    assert device.network is not None
-    assert (device.network.interface_name, device.network.ips) == ("net1", ("10.0.0.1/24",))
-    assert links.state == {"enp16s27": (9000, "02:00:00:00:00:01")}
-    before = driver.discover()
-    machine.path("sys/class/net/enp16s27").unlink()
-    assert {each.name for each in driver.discover().devices} == {
-        each.name for each in before.devices
-    }
-    driver.unprepare(replace(wanted, state=found.state))
-    assert links.state == {"enp16s27": (1500, "02:00:00:00:00:01")}
-    assert links.addresses == set()
-    assert len(driver.discover().devices) == len(before.devices)  # still a port with RDMA
-
-
-NOT_CARRIED_OUT = {
-    "routes": {"routes": [{"destination": "10.0.0.0/8"}]},
-    "interface.forwarding": {"interface": {"forwarding": True}},
-    "interface.dhcp": {"interface": {"dhcp": True}},
-}
-
-
-@pytest.mark.parametrize("name", NOT_CARRIED_OUT)
-def test_what_is_not_carried_out_is_refused(name: str, tmp_path: Path) -> None:
-    """Rather than passed over."""
-    driver = NetworkDriver("n", root=machine_like("p4d", tmp_path).root, links=KnownLinks)
-    with pytest.raises(PrepareError, match=f"^{name}: this driver does not carry it out$"):
-        driver.prepare(claim(driver, "pci-0000-10-1b-0", said=NOT_CARRIED_OUT[name]))
-
-
-def test_an_interface_is_in_one_pod(tmp_path: Path) -> None:
-    """It cannot be in the networks of two."""
-    driver = NetworkDriver("n", root=machine_like("p4d", tmp_path).root, links=KnownLinks)
-    pods = tuple(Consumer("pods", name, name) for name in "ab")
-    with pytest.raises(PrepareError, match="is used by several pods"):
-        driver.prepare(replace(claim(driver, "pci-0000-10-1b-0"), consumers=pods))
-
-
-def test_a_dummy_interface_is_published_by_its_name(tmp_path: Path) -> None:
-    """One whose name is no label has another; those of the node's own network are left out."""
-    machine = machine_like("p4d", tmp_path)
-    for name in ("dummy0", "docker0", "Up_1"):
-        machine.files(
-            f"sys/devices/virtual/net/{name}", {"mtu": "1500", "type": "1", "operstate": "unknown"}
-        )
-        machine.link(f"sys/class/net/{name}", f"sys/devices/virtual/net/{name}")
-    found = {each.name: each for each in NetworkDriver("n", root=machine.root).discover().devices}
-    assert [name for name in found if not name.startswith("pci-")] == ["net-kvyf6mi", "dummy0"]
-    assert found["dummy0"].attributes["dra.net/virtual"].bool_ is True
-
-
 def cpus(number: int) -> dict[str, Quantity]:
     return {"dra.cpu/cpu": Quantity.parse(str(number))}
 
 
+def cpuset(found: Prepared) -> set[tuple[str, str]]:
+    """The variables by which containers, whichever devices they use, learn of their CPUs."""
+    assert not found.env
+    return {pair for each in found.devices for pair in each.env.items()}
+
+
+def after(found: Prepared, wanted: Claim) -> Claim:
+    """A claim as those that come later see it."""
+    return replace(wanted, state=found.state)
+
+
 def test_claims_have_cpus_to_themselves(tmp_path: Path) -> None:
-    """Of the NUMA node that they asked for, also after a restart, and until they are unprepared."""
-    root = machine_like("cpu", tmp_path).root
-    driver = CpuDriver("n", root=root)
+    """Of the NUMA node that they asked for, and until they are unprepared; they may name them."""
+    driver = CpuDriver("n", root=machine_like("cpu", tmp_path).root)
     first = claim(driver, "cpudevnuma000", uid="a-1", consumed=cpus(4))
     found = prepared(driver, first)
-    assert found.env == {"DRA_CPUSET_a_1": "0-3"}
-    again = CpuDriver("n", root=root)
-    again.recover([replace(first, state=found.state)])
-    second = claim(again, "cpudevnuma000", uid="b", consumed=cpus(2))
-    assert prepared(again, second).env == {"DRA_CPUSET_b": "4-5"}
-    other = claim(again, "cpudevnuma001", uid="c", consumed=cpus(1))
-    assert prepared(again, other).env == {"DRA_CPUSET_c": "64"}
-    again.unprepare(first)
+    assert cpuset(found) == {("DRA_CPUSET_a-1", "0-3")}
+    others = (after(found, first),)
+    second = claim(driver, "cpudevnuma000", uid="b", consumed=cpus(2))
+    assert cpuset(prepared(driver, replace(second, others=others))) == {("DRA_CPUSET_b", "4-5")}
+    other = claim(driver, "cpudevnuma001", uid="c", consumed=cpus(1))
+    assert cpuset(prepared(driver, replace(other, others=others))) == {("DRA_CPUSET_c", "64")}
     named = {"apiVersion": "v1alpha1", "cpuConfig": {"cpuset": "2-3"}}
-    third = claim(again, "cpudevnuma000", uid="d", said=named, consumed=cpus(2))
-    assert prepared(again, third).env == {"DRA_CPUSET_d": "2-3"}
+    third = claim(driver, "cpudevnuma000", uid="d", said=named, consumed=cpus(2))
+    assert cpuset(prepared(driver, third)) == {("DRA_CPUSET_d", "2-3")}
+
+
+def test_all_shares_of_a_device_count(tmp_path: Path) -> None:
+    """A claim that has two of one has the CPUs of both, and others get neither."""
+    driver = CpuDriver("n", root=machine_like("cpu", tmp_path).root)
+    two = claim(driver, "cpudevnuma000", "cpudevnuma000", uid="a", consumed=cpus(2))
+    shares = tuple(replace(each, share_id=f"s{at}") for at, each in enumerate(two.devices))
+    two = replace(two, devices=shares)
+    found = prepared(driver, two)
+    assert cpuset(found) == {("DRA_CPUSET_a", "0-3")}
+    assert [each.data for each in found.devices] == [{"cpuset": "0-1"}, {"cpuset": "2-3"}]
+    next_ = claim(driver, "cpudevnuma000", uid="b", consumed=cpus(1))
+    others = (after(found, two),)
+    assert cpuset(prepared(driver, replace(next_, others=others))) == {("DRA_CPUSET_b", "4")}
+
+
+def test_who_looks_at_cpus_takes_none(tmp_path: Path) -> None:
+    """Nor is told to stay on those that others of the claim have."""
+    driver = CpuDriver("n", root=machine_like("cpu", tmp_path).root)
+    wanted = claim(driver, "cpudevnuma000", "cpudevnuma001", uid="a", consumed=cpus(4))
+    looking, having = wanted.devices
+    mixed = replace(wanted, devices=(replace(looking, admin_access=True), having))
+    found = prepared(driver, mixed)
+    assert [each.device for each in found.devices] == [having]
+    assert cpuset(found) == {("DRA_CPUSET_a", "64-67")}
+    answer, _ = answer_for(driver.name, mixed, found)
+    assert [bool(each.cdi_ids) for each in answer.devices] == [False, True]
+    free = claim(driver, "cpudevnuma000", uid="b", consumed=cpus(1))
+    others = (after(found, mixed),)
+    assert cpuset(prepared(driver, replace(free, others=others))) == {("DRA_CPUSET_b", "0")}
+
+
+def test_cpus_are_grouped_as_told_without_those_that_are_reserved(tmp_path: Path) -> None:
+    """By socket or for the whole machine; no claim gets a reserved one."""
+    root = machine_like("cpu", tmp_path).root
+    driver = CpuDriver("n", group_by="socket", reserved_cpus=range(4), root=root)
+    first, second = driver.discover().devices
+    assert [first.name, second.name] == ["cpudevsocket000", "cpudevsocket001"]
+    assert [each.attributes["numCPUs"].int_ for each in (first, second)] == [60, 64]
+    assert set(first.attributes) == {"numCPUs", "smtEnabled", "socketID"}
+    four = claim(driver, "cpudevsocket000", uid="a", consumed=cpus(4))
+    assert cpuset(prepared(driver, four)) == {("DRA_CPUSET_a", "4-7")}
+    (machine,) = CpuDriver("n", group_by="machine", root=root).discover().devices
+    assert machine.name == "cpudevmachine"
+    assert set(machine.attributes) == {"numCPUs", "smtEnabled"}
+
+
+def test_single_cpus_are_numbered_by_the_first_thread_of_their_core() -> None:
+    """Also where the sockets take turns, as many machines count them."""
+    found = [
+        Cpu(number=number, core=number // 2 % 2, cache=0, numa=0, socket=number % 2, smt=True)
+        for number in range(8)
+    ]
+    assert [cpu.number for cpu in in_order(found)] == [0, 4, 1, 5, 2, 6, 3, 7]
+
+
+def test_amd_writes_names_without_parentheses(tmp_path: Path) -> None:
+    """As its own driver does, so that selectors fit both."""
+    machine = machine_like("mi300x", tmp_path)
+    for path in machine.root.glob("sys/devices/*/**/product_name"):
+        path.write_text("AMD Instinct (TM) X\n")
+    found = AmdGpuDriver("n", root=machine.root).discover().devices
+    assert {each.attributes["productName"].string for each in found} == {"AMD_Instinct_TM_X"}
+
+
+UNREADABLE = {"mi300x": "80Gi", "mi300x-cpx-nps4": "20Gi"}
+
+
+@pytest.mark.parametrize("profile", UNREADABLE)
+def test_memory_that_cannot_be_read_is_what_amd_assumes(profile: str, tmp_path: Path) -> None:
+    """A GPU without memory would be selected by nobody."""
+    machine = machine_like(profile, tmp_path)
+    for bank in machine.root.glob("sys/class/kfd/kfd/topology/nodes/*/mem_banks/0/properties"):
+        bank.unlink()
+    found = AmdGpuDriver("n", root=machine.root).discover().devices
+    assert {str(each.capacity["memory"].value) for each in found} == {UNREADABLE[profile]}
+
+
+def test_a_card_with_two_digits_is_another_one(tmp_path: Path) -> None:
+    """The files of npu10 are not those of npu1."""
+    machine = machine_like("rngd", tmp_path)
+    for name in ("npu10mgmt", "npu1"):
+        machine.file(f"dev/rngd/{name}")
+    driver = find_driver("npu.furiosa.ai")("n", root=machine.root)
+    (found,) = prepared(driver, claim(driver, "npu1")).devices
+    names = [node.path.rpartition("/")[2] for node in found.device_nodes]
+    assert names == ["npu1", "npu1bar0", "npu1mgmt", "npu1pe0"]
 
 
 CPUS = {
@@ -249,7 +237,9 @@ def test_cpus_that_cannot_be_had_are_named(name: str, tmp_path: Path) -> None:
     """The message has the field of the claim that is wrong."""
     named, amount, problem = CPUS[name]
     driver = CpuDriver("n", root=machine_like("cpu", tmp_path).root)
-    prepared(driver, claim(driver, "cpudevnuma000", uid="a", consumed=cpus(2)))
+    first = claim(driver, "cpudevnuma000", uid="a", consumed=cpus(2))
+    others = (after(prepared(driver, first), first),)
     said = {"apiVersion": "v1alpha1", "cpuConfig": {"cpuset": named}} if named else None
+    second = claim(driver, "cpudevnuma000", uid="b", said=said, consumed=cpus(amount))
     with pytest.raises(PrepareError, match=problem):
-        prepared(driver, claim(driver, "cpudevnuma000", uid="b", said=said, consumed=cpus(amount)))
+        prepared(driver, replace(second, others=others))

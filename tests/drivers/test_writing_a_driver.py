@@ -92,6 +92,7 @@ def test_drivers_that_come_along_have_the_names_they_are_found_by(name: str) -> 
     ("name", "problem"),
     [
         ("nonsense", "there is no driver 'nonsense'; there are gpu.example.com"),
+        ("gpu.exmaple.com", "there is no driver 'gpu.exmaple.com'; did you mean gpu.example.com"),
         ("no_such_module:X", "there is no module 'no_such_module'"),
         ("json:X", "json has no 'X'"),
         ("json:loads", "loads is no Driver"),

@@ -12,6 +12,8 @@ from drayman.driver_configs.decoding import Config
 _RANGE: Final = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", re.ASCII)
 _MOST: Final = 8192
 """CPUs of the largest machines that Linux supports."""
+CPUSET_VARIABLE: Final = "DRA_CPUSET_"
+"""How the variables begin that tell a container, and its node, which CPUs it has. The uid of the claim follows."""
 
 
 class Cpus(ApiStruct):

@@ -52,6 +52,10 @@ _BY_TYPE: Final = MappingProxyType[tuple[str, str], type[Config]](
 )
 """Of drivers with several classes: by the attribute `type` of the device."""
 
+IN_CLAIM: Final = "spec.devices"
+IN_TEMPLATE: Final = "spec.spec.devices"
+"""Where the devices that are asked for are written."""
+
 FindDevice = Callable[[DeviceRequestAllocationResult], Device | None]
 
 
@@ -91,7 +95,7 @@ def refused_in(
             )
 
 
-def refused_in_claim(devices: DeviceClaim, path: str = "spec.devices") -> Iterator[RefusedConfig]:
+def refused_in_claim(devices: DeviceClaim, path: str = IN_CLAIM) -> Iterator[RefusedConfig]:
     """What drivers refuse of what a claim says itself."""
     return refused_in(
         (f"{path}.config[{index}]", config.opaque) for index, config in enumerate(devices.config)
@@ -110,7 +114,7 @@ def advice_about(value: ApiStruct) -> Iterator[tuple[str, str]]:
         case ResourceClaim():
             found = refused_in_claim(value.spec.devices)
         case ResourceClaimTemplate():
-            found = refused_in_claim(value.spec.spec.devices, "spec.spec.devices")
+            found = refused_in_claim(value.spec.spec.devices, IN_TEMPLATE)
         case DeviceClass():
             found = refused_in_class(value)
         case _:
@@ -119,22 +123,20 @@ def advice_about(value: ApiStruct) -> Iterator[tuple[str, str]]:
         yield refused.path, f"driver {refused.driver} refuses it: {refused.problem}"
 
 
-def refusal_of_allocation(claim: ResourceClaim, find: FindDevice) -> str:
-    """Why a driver does not prepare an allocated claim, with its name; empty if none objects."""
+def refusal_of_allocation(driver: str, claim: ResourceClaim, find: FindDevice) -> str:
+    """Why a driver does not prepare an allocated claim; empty if it does not object."""
     allocation = claim.status.allocation
     entries: tuple[DeviceAllocationConfiguration, ...] = (
         () if allocation is None else allocation.devices.config
     )
-    drivers = dict.fromkeys(result.driver for result in claim.status.results)
-    for driver in drivers:
-        if driver not in CONFIGS:
-            continue
-        try:
-            configs = DecodedConfigs(driver, CONFIGS[driver], entries)
-            for result in claim.status.results:
-                device = find(result) if result.driver == driver else None
-                if device is not None:
-                    configs.for_device(result.request, config_type(driver, device))
-        except ConfigError as error:
-            return f"driver {driver}: {error}"
+    if driver not in CONFIGS:
+        return ""
+    try:
+        configs = DecodedConfigs(driver, CONFIGS[driver], entries)
+        for result in claim.status.results:
+            device = find(result) if result.driver == driver else None
+            if device is not None:
+                configs.for_device(result.request, config_type(driver, device))
+    except ConfigError as error:
+        return str(error)
     return ""

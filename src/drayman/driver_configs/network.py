@@ -9,13 +9,21 @@ from typing import Annotated, Final
 
 from msgspec import Meta, field
 
+from drayman.api.resource import Device
 from drayman.api.struct import ApiStruct, Int32, Int64
 from drayman.driver_configs.decoding import Config
 
+DRIVER: Final = "dra.net"
 _HARDWARE_ADDRESS: Final = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5,19}")
 _NAME: Final = re.compile(r"[^\s/:]{1,15}")
 _LEAST_MTU: Final = 68
 Scope = Annotated[int, Meta(ge=0, le=255)]
+
+
+def interface_of(device: Device) -> str:
+    """What an interface that the driver publishes is called on its node; empty for a device that has none, such as one for RDMA alone."""
+    found = device.attributes.get(f"{DRIVER}/ifName")
+    return "" if found is None else found.string or ""
 
 
 class Vrf(ApiStruct):

@@ -20,6 +20,7 @@ from drayman.api.resource import (
     DeviceClassSpec,
     DeviceSelector,
 )
+from drayman.api.validation.device import ATTRIBUTE_VALUE_LENGTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,14 @@ class Slot:
 def string(value: str) -> DeviceAttribute:
     """A string attribute."""
     return DeviceAttribute(string=value)
+
+
+def fitting(text: str) -> str:
+    """As much of a text as the API server accepts in an attribute, which is counted in bytes.
+
+    For what others have written, such as names of products: one that is too long would keep all devices from being published.
+    """
+    return text.encode()[:ATTRIBUTE_VALUE_LENGTH].decode(errors="ignore")
 
 
 @lru_cache(maxsize=4096)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from drayman.api.near_names import did_you_mean
+
 if TYPE_CHECKING:
     from drayman.drivers.kit.driver import Driver
 
@@ -33,9 +35,9 @@ def find_driver(name: str) -> type[Driver]:
     place = DRIVERS.get(name, name)
     module, _, class_ = place.partition(":")
     if not class_:
-        raise UnknownDriverError(
-            f"there is no driver {name!r}; there are {', '.join(DRIVERS)}, and others as module:class"
-        )
+        near = did_you_mean(name, DRIVERS)
+        known = near or f"; there are {', '.join(DRIVERS)}, and others as module:class"
+        raise UnknownDriverError(f"there is no driver {name!r}{known}")
     from drayman.drivers.kit.driver import Driver
 
     try:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from drayman.drivers.describing import Slot
+from drayman.drivers.sysfs import read_text
 
 _DEVICES: Final = "sys/bus/pci/devices"
 _ADDRESS: Final = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
@@ -82,14 +83,6 @@ def slot_at(path: Path) -> Slot:
         # Virtual machines say -1, which is no place to align by.
         numa=node if node > _NO_NUMA_NODE else None,
     )
-
-
-def read_text(path: Path) -> str | None:
-    """The content of a file of sysfs without the line's end; None if there is no such file. Raises OSError."""
-    try:
-        return path.read_text().strip()
-    except FileNotFoundError:
-        return None
 
 
 def _read(path: Path) -> PciDevice:

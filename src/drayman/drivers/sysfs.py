@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from drayman.drivers.pci import read_text
+
+def read_text(path: Path) -> str | None:
+    """The content of a file of sysfs without the line's end; None if there is no such file. Raises OSError."""
+    try:
+        return path.read_text(errors="replace").strip()
+    except FileNotFoundError:
+        return None
 
 
 def properties(path: Path) -> dict[str, str]:
@@ -30,3 +36,18 @@ def numbered(folder: Path, prefix: str) -> dict[int, Path]:
 def address_of(link: Path) -> str:
     """The PCI address to which an entry of a class belongs, by its link `device`."""
     return (link / "device").resolve().name
+
+
+def accel_numbers(root: Path) -> dict[str, int]:
+    """The number of the device file of each accelerator, by PCI address. Raises OSError."""
+    found = numbered(root / "sys/class/accel", "accel")
+    return {address_of(path): number for number, path in found.items()}
+
+
+def verbs_of(root: Path, address: str) -> list[str]:
+    """The device files by which programs use the network of a PCI device directly, without the leading slash. Raises OSError."""
+    return [
+        f"dev/infiniband/{path.name}"
+        for path in entries(root / "sys/class/infiniband_verbs", "uverbs")
+        if address_of(path) == address
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -19,6 +19,7 @@ from drayman.plugins.model import (
     Ready,
     ReportedHealth,
 )
+from drayman.plugins.naming import name_problem
 from drayman.plugins.protocol import health_pb2, registration_pb2
 from drayman.plugins.services import (
     HEALTH,
@@ -31,7 +32,6 @@ from drayman.plugins.services import (
 )
 from drayman.plugins.sockets import address
 
-DIAL_S: Final = 10.0
 INFO_S: Final = 1.0
 NOTIFY_S: Final = 5.0
 CALL_S: Final = 45.0
@@ -59,12 +59,13 @@ class Connection:
             response_deserializer=method.response.FromString,
         )
         try:
-            return await invoke(request, timeout=timeout_s, wait_for_ready=True)
+            answer = await invoke(request, timeout=timeout_s, wait_for_ready=True)
         except grpc.aio.AioRpcError as error:
             raise _call_error(self.path, method, error) from error
         except asyncio.CancelledError:
             _unless_closed(self.path, method)
             raise
+        return _decoded(self.path, method, answer)
 
     async def stream(self, method: Method, request: object) -> AsyncIterator[Any]:
         """Answers until the server ends them. Raises CallError."""
@@ -76,7 +77,7 @@ class Connection:
         call = invoke(request, wait_for_ready=True)
         try:
             async for answer in call:
-                yield answer
+                yield _decoded(self.path, method, answer)
         except grpc.aio.AioRpcError as error:
             raise _call_error(self.path, method, error) from error
         except asyncio.CancelledError:
@@ -102,6 +103,13 @@ def _unless_closed(path: Path, method: Method) -> None:
         raise CallError(f"{path}: {method.name}: the plugin has been deregistered") from None
 
 
+def _decoded(path: Path, method: Method, answer: Any) -> Any:
+    """Raises CallError for what the library gives where it cannot make sense of an answer."""
+    if answer is None:
+        raise CallError(f"{path}: {method.name}: the answer makes no sense")
+    return answer
+
+
 def _call_error(path: Path, method: Method, error: Any) -> CallError:
     return CallError(f"{path}: {method.name}: {error.code().name}: {error.details()}")
 
@@ -124,8 +132,9 @@ def chosen_version(info: PluginInfo) -> Version:
     """The first version that a plugin offers and we know. Raises RegistrationError if there is none, or if it is no DRA plugin."""
     if info.type != PLUGIN_TYPE:
         raise RegistrationError(f"plugin {info.name!r} has type {info.type!r}, not {PLUGIN_TYPE!r}")
-    if not info.name:
-        raise RegistrationError("a plugin has no name")
+    problem = name_problem(info.name)
+    if problem:
+        raise RegistrationError(problem)
     if not Path(info.endpoint).is_absolute():
         raise RegistrationError(
             f"plugin {info.name}: endpoint {info.endpoint!r} is no absolute path"
@@ -180,7 +189,7 @@ class PluginClient:
             wrong = ", ".join(sorted(asked ^ answered))
             raise CallError(f"plugin {self.info.name} left out or invented the answers for {wrong}")
 
-    async def health(self) -> AsyncIterator[tuple[ReportedHealth, ...]]:
+    async def health(self) -> AsyncGenerator[tuple[ReportedHealth, ...], None]:
         """Complete lists, until the stream ends. Raises CallError."""
         stream = self._connection.stream(
             HEALTH["NodeWatchResources"], health_pb2.NodeWatchResourcesRequest()

@@ -88,3 +88,8 @@ class PluginInfo:
     endpoint: str
     versions: tuple[str, ...]
     """Services, the preferred one first."""
+
+
+def cut_message(message: str) -> str:
+    """A message about health that is no longer than may be, with its end marked where something was left out."""
+    return message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - 3]}..."

@@ -53,9 +53,13 @@ class Registry:
         self._on_change = on_change
         self._plugins: dict[Path, Registered] = {}
         self._seen: dict[Path, _Mark] = {}
+        self._silent: set[Path] = set()
+        """Sockets that did not answer, of which that was said."""
         self._orders = count(1)
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._problem: tuple[type[Exception], int | None] | None = None
+        """Why the last look has failed."""
 
     def instances(self, driver: str) -> list[Registered]:
         """The instances of a driver, the latest last."""
@@ -90,9 +94,25 @@ class Registry:
         while True:
             try:
                 await self.reconcile()
-            except OSError as error:
-                _log.warning("the registry cannot be read: %s", error)
+            except Exception as error:
+                # Whatever one plugin does, others have to be found.
+                self._tell_problem(error)
+            else:
+                if self._problem is not None:
+                    _log.warning("%s can be followed again", self._folder)
+                self._problem = None
             await asyncio.sleep(self._interval_s)
+
+    def _tell_problem(self, error: Exception) -> None:
+        """Once, and not at every look."""
+        problem = type(error), error.errno if isinstance(error, OSError) else None
+        is_told, self._problem = problem == self._problem, problem
+        if is_told:
+            return
+        if isinstance(error, OSError):
+            _log.warning("the registry cannot be read: %s", error)
+        else:
+            _log.error("the registry cannot be followed for a moment", exc_info=error)
 
     async def reconcile(self) -> None:
         """Bring the plugins up to date with the folder. Raises OSError."""
@@ -100,6 +120,7 @@ class Registry:
         for path in [path for path, mark in self._seen.items() if found.get(path) != mark]:
             del self._seen[path]
             await self._deregister(path)
+        self._silent &= found.keys()
         fresh = {path: mark for path, mark in found.items() if path not in self._seen}
         done = await asyncio.gather(*map(self._register, fresh))
         self._seen.update(
@@ -119,8 +140,13 @@ class Registry:
                     return True
                 await notify(connection)
             except CallError as error:
-                _log.info("%s", error)
+                if path not in self._silent:
+                    _log.info("%s; it is called again until it answers", error)
+                self._silent.add(path)
                 return False
+        if path in self._silent:
+            _log.info("%s: it answers now", path)
+            self._silent.remove(path)
         self._plugins[path] = Registered(path, client, next(self._orders))
         self._tell(info.name)
         return True

@@ -14,7 +14,6 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from drayman.plugins.model import (
-    LONGEST_MESSAGE,
     Answers,
     ClaimRef,
     Failed,
@@ -23,6 +22,7 @@ from drayman.plugins.model import (
     ReadyDevice,
     Removals,
     ReportedHealth,
+    cut_message,
 )
 from drayman.plugins.protocol import dra_v1_pb2, dra_v1beta1_pb2, health_pb2, registration_pb2
 
@@ -181,7 +181,7 @@ def health_response(reports: Sequence[ReportedHealth]) -> health_pb2.NodeWatchRe
                 health=health_pb2.HealthStatus.Name(int(report.state)),
                 last_updated_time=report.updated,
                 health_check_timeout_seconds=report.timeout_s,
-                message=_cut(report.message),
+                message=cut_message(report.message),
             )
             for report in reports
         ]
@@ -201,7 +201,3 @@ def reports_of(response: health_pb2.NodeWatchResourcesResponse) -> tuple[Reporte
         )
         for each in response.devices
     )
-
-
-def _cut(message: str) -> str:
-    return message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - 3]}..."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
@@ -40,6 +41,8 @@ from drayman.plugins.sockets import Sockets, address, make_way
 _log: Final = logging.getLogger(__name__)
 _GRACE_S: Final = 10.0
 """How long calls that have begun may take when a server stops."""
+UNREGISTERED_S: Final = 10.0
+"""Nodes look for drivers every second or at once, so by then something is amiss."""
 
 
 class Service(Protocol):
@@ -69,7 +72,9 @@ class PluginServer:
         *,
         versions: Sequence[Version] = VERSIONS,
         reports_health: bool = True,
+        unregistered_s: float = UNREGISTERED_S,
     ) -> None:
+        """`unregistered_s`: after so long without a word from the node, the log says where the driver waits for it."""
         self.sockets = sockets
         self.registered: bool | None = None
         """What the node said last: None before it said anything."""
@@ -81,6 +86,8 @@ class PluginServer:
         self._versions = versions
         self._reports_health = reports_health
         self._servers: list[tuple[Path, Any]] = []
+        self._unregistered_s = unregistered_s
+        self._warning: asyncio.TimerHandle | None = None
 
     async def start(self) -> None:
         """Serve. The socket in the registry comes last: a node that finds it calls the other at once. Raises SocketError, OSError."""
@@ -101,13 +108,25 @@ class PluginServer:
                 raise SocketError(f"{path}: cannot be served: {error}") from error
             await server.start()
             self._servers.append((path, server))
+        loop = asyncio.get_running_loop()
+        self._warning = loop.call_later(self._unregistered_s, self._warn_unregistered)
 
     async def stop(self) -> None:
         """End: the node first learns that the driver goes, and calls that it has made are finished."""
+        if self._warning is not None:
+            self._warning.cancel()
         while self._servers:
             path, server = self._servers.pop()
             path.unlink(missing_ok=True)
             await server.stop(_GRACE_S)
+
+    def _warn_unregistered(self) -> None:
+        if self.registered is None:
+            _log.warning(
+                "%s: no node has registered the driver so far; it waits for one that looks for plugins in %s",
+                self.info.name,
+                self.sockets.registration.parent,
+            )
 
     def _registration_handler(self) -> Any:
         async def get_info(_request: object, _context: object) -> registration_pb2.PluginInfo:

@@ -12,7 +12,7 @@ from typing import Self
 from drayman.api.resource import ResourceClaim
 from drayman.cluster import Client
 from drayman.drivers.kit.options import PluginOptions
-from drayman.node.agent.wiping import WIPE_AFTER_S, SliceWiper
+from drayman.node.agent.devices.wiping import WIPE_AFTER_S, SliceWiper
 from drayman.plugins.calling import CALL_S
 from drayman.plugins.cdi import Container, Devices, merged
 from drayman.plugins.model import ClaimRef, Failed, Ready, ReportedHealth

@@ -19,6 +19,16 @@ from drayman.drivers.profiles.nvidia_products import MODELS
 from drayman.testing.hardware import FakeMachine
 
 _STANDARD = "resource.kubernetes.io"
+_CHARACTER_DEVICES: Final = """\
+Character devices:
+  1 mem
+195 nvidia
+238 nvidia-uvm
+241 nvidia-caps
+242 nvidia-caps-imex-channels
+
+Block devices:
+  8 sd"""
 
 
 def devices_of(node: HardwareNode, driver: str) -> list[Device]:
@@ -64,6 +74,8 @@ def add_nvidia_gpus(machine: FakeMachine, gpus: Iterable[Gpu]) -> None:
     """GPUs with NVIDIA's driver: PCI devices and device files."""
     for name in ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset"):
         machine.file(f"dev/{name}")
+    machine.file("proc/devices", _CHARACTER_DEVICES)
+    machine.file("proc/driver/nvidia/params", "ModifyDeviceFiles: 1\nDeviceFileMode: 438")
     for gpu in gpus:
         slot = gpu.slot
         folder = machine.pci(
@@ -83,8 +95,8 @@ def add_capabilities(machine: FakeMachine, minor: int, instance: int, compute: i
     """The files by which NVIDIA's driver gives access to a partition."""
     home = f"proc/driver/nvidia/capabilities/gpu{minor}/mig/gi{instance}"
     for number, path in ((10 * instance, home), (10 * instance + 1, f"{home}/ci{compute}")):
-        machine.file(f"{path}/access", f"DeviceFileMinor: {number}\nDeviceFileMode: 292")
-        machine.file(f"dev/nvidia-caps/nvidia-cap{number}")
+        about = f"DeviceFileMinor: {number}\nDeviceFileMode: 292\nDeviceFileModify: 1"
+        machine.file(f"{path}/access", about)
 
 
 def add_hardware(machine: FakeMachine, node: HardwareNode) -> None:

@@ -13,7 +13,7 @@ from typing import ClassVar
 from drayman.api.resource import Device, ResourceClaim, ResourceSlice
 from drayman.api.struct import Json, always
 from drayman.cluster.options import ListOptions
-from drayman.cluster.resources import RESOURCE_SLICES
+from drayman.cluster.resources import NODES, RESOURCE_SLICES
 from drayman.drivers.kit import (
     Claim,
     Config,
@@ -153,6 +153,16 @@ class World:
             assert loop.time() < end, f"the slices never were as wanted: {found}"
             await asyncio.sleep(0.02)
         return found
+
+    async def until_labelled(self, wanted: dict[str, str]) -> None:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + PATIENCE_S
+        while True:
+            labels = (await self.cluster.client.get(NODES, NODE)).metadata.labels
+            if labels.items() >= wanted.items():
+                return
+            assert loop.time() < end, f"the node never was labelled as wanted: {labels}"
+            await asyncio.sleep(0.02)
 
 
 def parameters(config: dict[str, Json], *, source: str = "FromClaim") -> dict[str, Json]:

@@ -171,7 +171,7 @@ async def partial_failure(w: World) -> None:
         answers = await w.kubelet.prepare_all(NAME, [good, bad, buggy])
         assert isinstance(answers[good.metadata.uid], Ready)
         assert answers[bad.metadata.uid] == Failed("the probe is stuck")
-        failed = f"driver {NAME} failed: ValueError: a bug"
+        failed = "it failed: ValueError: a bug"
         assert answers[buggy.metadata.uid] == Failed(failed)
         assert ("unprepare", "c1") in driver.calls
         assert ("unprepare", "c2") in driver.calls

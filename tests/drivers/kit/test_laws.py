@@ -11,12 +11,15 @@ from pathlib import Path
 import pytest
 
 from cluster.contract.clusters import in_process
-from drayman.api.resource import Device
+from drayman.api.quantity import Quantity
+from drayman.api.resource import Counter, CounterSet, Device, DeviceCounterConsumption
 from drayman.cluster import Client, merge_patch
 from drayman.cluster.resources import RESOURCE_CLAIMS
+from drayman.drivers import kit
 from drayman.drivers.kit import Claim, Driver, Prepared, PreparedDevice, PrepareError
 from drayman.drivers.kit.checkpoint import Checkpoint
 from drayman.drivers.kit.locks import Locks
+from drayman.drivers.kit.metadata import MetadataFiles
 from drayman.drivers.kit.metrics import Metrics
 from drayman.drivers.kit.preparing import Preparer
 from drayman.drivers.kit.threads import Threads
@@ -24,8 +27,18 @@ from drayman.plugins.cdi import Devices
 from drayman.plugins.model import ClaimRef, Failed, Ready
 
 NODE = "node-1"
-HAVE = {"c0": ["d0"], "c1": ["d0"], "c2": ["d1", "d2"], "c3": ["d2"], "c4": ["d3"]}
-"""The devices of claims. That some have the same is what a driver must withstand."""
+HAVE = {
+    "c0": ["d0"],
+    "c1": ["d0"],
+    "c2": ["d1", "d2"],
+    "c3": ["d2"],
+    "c4": ["d3"],
+    "c5": ["d3-left"],
+    "c6": ["d3-right"],
+}
+"""The devices of claims. That some have the same, or parts of the same, is what a driver must withstand."""
+PARTS = {"d3": {"left", "right"}, "d3-left": {"left"}, "d3-right": {"right"}}
+"""What a device has of one that can be divided."""
 ROUNDS = 12
 STEPS = 25
 
@@ -42,6 +55,18 @@ class Machine:
     """Claims by device."""
     fate: str = ""
     """What becomes of the next claim: it fails, or the process is killed, before or after it was set up."""
+    violations: list[str] = field(default_factory=list)
+    """What should never happen. Noted here, because what a driver raises is only an answer to the node."""
+
+    def take(self, device: str, claim: str) -> None:
+        for other, holder in self.in_use.items():
+            if device == other or PARTS.get(device, set()) & PARTS.get(other, set()):
+                self.violations.append(f"{device} is given to {claim} while {holder} has {other}")
+        self.in_use[device] = claim
+
+
+def ones(names: Iterable[str]) -> dict[str, Counter]:
+    return {name: Counter(value=Quantity.parse("1")) for name in names}
 
 
 class Hardware(Driver):
@@ -51,15 +76,22 @@ class Hardware(Driver):
         super().__init__(NODE)
         self._machine = machine
 
-    def discover(self) -> Iterable[Device]:
-        return [Device(name=f"d{index}") for index in range(4)]
+    def discover(self) -> kit.Hardware:
+        whole = [Device(name=f"d{index}") for index in range(3)]
+        parts = [
+            Device(
+                name=name,
+                consumes_counters=(DeviceCounterConsumption(counter_set="d3", counters=ones(has)),),
+            )
+            for name, has in PARTS.items()
+        ]
+        counters = CounterSet(name="d3", counters=ones(PARTS["d3"]))
+        return kit.Hardware(groups=((*whole, *parts),), counters=(counters,))
 
     async def prepare(self, claim: Claim) -> Prepared:
         fate, self._machine.fate = self._machine.fate, ""
         for position, each in enumerate(claim.devices):
-            holder = self._machine.in_use.get(each.name)
-            assert holder is None, f"{each.name} is given to {claim.name} while {holder} has it"
-            self._machine.in_use[each.name] = claim.name
+            self._machine.take(each.name, claim.name)
             if fate and position == 0:
                 await asyncio.sleep(0)
                 raise Killed if fate == "killed" else PrepareError("it does not work today")
@@ -71,7 +103,8 @@ class Hardware(Driver):
         )
 
     async def unprepare(self, claim: Claim) -> None:
-        assert claim.state in (None, {"claim": claim.name})
+        if claim.state not in (None, {"claim": claim.name}):
+            self._machine.violations.append(f"{claim.name} is undone with {claim.state}")
         for each in claim.devices:
             if self._machine.in_use.get(each.name) == claim.name:
                 del self._machine.in_use[each.name]
@@ -95,10 +128,13 @@ class Node:
             checkpoint=checkpoint,
             locks=Locks(self.folder / "lock"),
             cdi_dir=self.folder / "cdi",
-            devices=lambda: {(NODE, each.name): each for each in driver.discover()},
+            devices=lambda: {(NODE, each.name): each for each in driver.discover().devices},
+            counters=lambda: driver.discover().counters,
             threads=Threads("law"),
             metrics=Metrics(driver.name),
             boot_id="boot",
+            files=MetadataFiles(driver.name, self.folder),
+            describes=True,
         )
 
 
@@ -150,11 +186,12 @@ async def test_devices_are_neither_lost_nor_given_twice(seed: int, tmp_path: Pat
                 preparer = node.start()
                 for name in chosen:  # answers of the call were lost, whatever it did
                     ready.pop(name, None)
+            assert node.machine.violations == []
             for name in ready:
                 assert {node.machine.in_use.get(device) for device in HAVE[name]} == {name}
             ids = [i for answer in ready.values() for d in answer.devices for i in d.cdi_ids]
             assert len(Devices.load([tmp_path / "cdi"]).edits(ids)) == len(ids)
         await preparer.unprepare(list(refs.values()))
-        assert node.machine.in_use == {}
+        assert (node.machine.in_use, node.machine.violations) == ({}, [])
         assert list((tmp_path / "cdi").glob("*")) == []
         assert list((tmp_path / "claims").iterdir()) == []

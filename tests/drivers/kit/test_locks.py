@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from drayman.drivers.kit.locks import Locks
+import pytest
+
+from drayman.drivers.kit.locks import Locks, ThreadLock
 from patience import PATIENCE_S
 
 HOLDER = """
@@ -67,3 +69,24 @@ async def test_a_killed_process_lets_go(tmp_path: Path) -> None:
 async def _take(locks: Locks) -> None:
     async with locks.hold("a"):
         pass
+
+
+@pytest.mark.parametrize("is_another_process", [False, True])
+async def test_threads_wait_for_each_other_also_in_another_process(
+    tmp_path: Path, is_another_process: bool
+) -> None:
+    """Without a file those of one process do, with one also those that share nothing else."""
+    path = tmp_path / "lock" if is_another_process else None
+    one = ThreadLock()
+    other = ThreadLock() if is_another_process else one
+
+    def take() -> None:
+        with other.hold(path):
+            pass
+
+    with one.hold(path):
+        waiting = asyncio.create_task(asyncio.to_thread(take))
+        done, _ = await asyncio.wait([waiting], timeout=0.1)
+        assert not done
+    async with asyncio.timeout(PATIENCE_S):
+        await waiting

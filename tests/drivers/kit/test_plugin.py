@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 
 import pytest
+from msgspec.structs import replace
 from prometheus_client import generate_latest
 
 from drayman.api.meta import Condition
 from drayman.api.resource import Device, NetworkDeviceData
 from drayman.cluster import merge_patch
-from drayman.cluster.resources import RESOURCE_CLAIMS, RESOURCE_SLICES
+from drayman.cluster.resources import NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from drayman.drivers.kit import (
     Claim,
+    Hardware,
     Health,
     KitError,
     Plugin,
@@ -57,6 +61,11 @@ async def test_a_wrong_configuration_is_the_answer_in_the_drivers_words() -> Non
     assert driver.calls == []
 
 
+def failures(plugin: Plugin, what: str) -> float:
+    name = f"drayman_driver_{what}_failures_total"
+    return plugin.metrics.registry.get_sample_value(name, {"driver": NAME}) or 0.0
+
+
 class Vanishing(Probe):
     """Finds nothing, or fails, when it is told to."""
 
@@ -80,9 +89,7 @@ async def test_devices_in_use_are_not_taken_back_by_a_discovery_that_finds_nothi
         driver.fails = True
         assert not await plugin.discover()
         assert len(names(await w.slices())) == 4
-        assert b"drayman_driver_discovery_failures_total" in generate_latest(
-            plugin.metrics.registry
-        )
+        assert failures(plugin, "discovery") == 2
         driver.fails = False
         assert await w.kubelet.unprepare(NAME, claim) is None
         driver.changed()
@@ -100,6 +107,43 @@ async def test_slices_are_put_right_whoever_deletes_or_changes_them() -> None:
         await w.cluster.client.patch(RESOURCE_SLICES, second.metadata.name, emptied)
         found = await w.until_slices(lambda found: "wrong" not in names(found))
         assert len(names(found)) == 130
+
+
+class Labelling(Probe):
+    """Knows something about the node."""
+
+    fabric = "left"
+
+    def discover(self) -> Hardware:
+        found = Hardware.of(super().discover())
+        return replace(found, labels={"example.com/fabric": self.fabric})
+
+
+async def test_labels_of_the_hardware_are_the_nodes() -> None:
+    """They are set, and changed when they change; those of others stay."""
+    driver = Labelling()
+    async with world() as w, w.plugin(driver):
+        client = w.cluster.client
+        patch = merge_patch({"metadata": {"labels": {"example.com/other": "x"}}})
+        await client.patch(NODES, NODE, patch)
+        await w.until_slices(lambda found: len(names(found)) == 4)
+        for fabric in ("left", "right"):
+            driver.fabric = fabric
+            driver.changed()
+            wanted = {"example.com/fabric": fabric, "example.com/other": "x"}
+            await w.until_labelled(wanted)
+
+
+async def test_a_node_that_is_missing_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    """However often it is tried; when the node comes, its slices do."""
+    caplog.set_level(logging.INFO, "drayman.drivers.kit.publishing")
+    async with world() as w, w.plugin(Probe("late")) as plugin:
+        while failures(plugin, "publish") < 3:
+            await asyncio.sleep(0.02)
+        await w.cluster.add_node("late")
+        await w.until_slices(lambda found: len(names(found)) == 4)
+    told = [each.getMessage() for each in caplog.records]
+    assert told == [f'slices of {NAME}: nodes "late" not found', f"slices of {NAME}: written"]
 
 
 async def test_slices_go_with_a_driver_that_was_asked_to_wipe_them() -> None:
@@ -208,6 +252,75 @@ async def test_claims_that_are_gone_are_given_back_at_the_next_start() -> None:
             assert f'drayman_driver_claims_prepared{{driver="{NAME}"}} 1.0' in text
             assert 'operation="prepare"' in text
     assert driver.calls == [("unprepare", "c"), ("prepare", "other")]
+
+
+class Slow(Probe):
+    """Takes until it is told to undo something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.undoing, self.may_go_on = asyncio.Event(), asyncio.Event()
+
+    async def unprepare(self, claim: Claim) -> None:
+        self.undoing.set()
+        await self.may_go_on.wait()
+        await super().unprepare(claim)
+
+
+async def test_what_is_given_back_is_given_back_also_if_the_driver_ends_meanwhile() -> None:
+    """Undoing that is broken off would leave a device half undone, with nobody to ask for the rest."""
+    driver = Slow()
+    async with world() as w:
+        async with w.plugin(driver) as plugin:
+            claim = await w.claim("c", "probe-0")
+            assert isinstance(await w.kubelet.prepare(NAME, claim), Ready)
+            await w.cluster.remove_claim("c")
+            release = asyncio.create_task(plugin.release_gone())
+            await driver.undoing.wait()
+            release.cancel()
+            await asyncio.gather(release, return_exceptions=True)
+            driver.may_go_on.set()
+        assert driver.calls == [("prepare", "c"), ("unprepare", "c")]
+        assert list((plugin.folder / "claims").iterdir()) == []
+
+
+class Recovering(Probe):
+    """Looks at its hardware for as long as it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.recovering, self.may_go_on = asyncio.Event(), asyncio.Event()
+
+    async def recover(self, claims: Sequence[Claim]) -> None:
+        self.calls += [("recover", claim.name) for claim in claims]
+        self.recovering.set()
+        await self.may_go_on.wait()
+        self.calls.append(("recovered", ""))
+
+
+async def test_a_driver_that_recovers_knows_of_every_claim() -> None:
+    """What another instance begins with meanwhile would look to it as if nobody had it."""
+    old, new = Probe(), Recovering()
+    old.calls = new.calls
+    async with world() as w, w.plugin(old, instance="old"):
+
+        async def update() -> None:
+            async with w.plugin(new, instance="new"):
+                pass
+
+        known, late = await w.claim("known", "probe-0"), await w.claim("late", "probe-1")
+        assert isinstance(await w.kubelet.prepare(NAME, known), Ready)
+        updating = asyncio.create_task(update())
+        await new.recovering.wait()
+        preparing = asyncio.create_task(w.kubelet.prepare(NAME, late))
+        done, _ = await asyncio.wait([preparing], timeout=0.3)
+        assert not done
+        new.may_go_on.set()
+        assert isinstance(await preparing, Ready)
+        await updating
+    assert new.calls == [
+        ("prepare", "known"), ("recover", "known"), ("recovered", ""), ("prepare", "late"),
+    ]  # fmt: skip
 
 
 async def test_a_driver_must_have_a_name_that_kubernetes_accepts() -> None:

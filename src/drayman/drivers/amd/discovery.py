@@ -11,13 +11,31 @@ from pathlib import Path
 from typing import Final
 
 from drayman.drivers.amd.devices import Gpu
-from drayman.drivers.pci import PciDevice, pci_devices, read_text
-from drayman.drivers.sysfs import entries, numbered, properties
+from drayman.drivers.pci import PciDevice, pci_devices
+from drayman.drivers.sysfs import entries, numbered, properties, read_text
 
 _MODULE: Final = "sys/module/amdgpu"
 _TOPOLOGY: Final = "sys/class/kfd/kfd/topology/nodes"
-_FAMILIES: Final = {141: "AI", 142: "RV", 143: "NV", 144: "VGH", 145: "GC_11_0_0", 146: "YC", 149: "GC_10_3_7"}  # fmt: skip
+_FAMILIES: Final = {
+    110: "SI",
+    120: "CI",
+    125: "KV",
+    130: "VI",
+    135: "CZ",
+    141: "AI",
+    142: "RV",
+    143: "NV",
+    144: "VGH",
+    145: "GC_11_0_0",
+    146: "YC",
+    149: "GC_10_3_7",
+}
 _MEBIBYTE: Final = 2**20
+_UNREADABLE: Final = "80Gi"
+_UNREADABLE_PARTITION: Final = "20Gi"
+"""What AMD's driver publishes where the kernel does not tell how much memory there is."""
+_PRODUCT: Final = str.maketrans(" ", "_", "()")
+"""Names as AMD's own programs write them."""
 
 
 def discover(root: Path) -> list[Gpu]:
@@ -60,17 +78,22 @@ def _gpu(
         card=card,
         render=render,
         unique_id=about.get("unique_id", ""),
-        product=(pci.text("product_name") or "").replace(" ", "_"),
+        product=(pci.text("product_name") or "").translate(_PRODUCT),
         family=_FAMILIES.get(int(about.get("family_id", "0")), "unknown"),
         driver_version=read_text(root / _MODULE / "version") or "0.0.0",
         source_version=read_text(root / _MODULE / "srcversion") or "",
         mode=f"{compute}_{memory}",
-        memory=f"{_memory(node) // _MEBIBYTE}Mi",
+        memory=_memory(node) or (_UNREADABLE if compute == "spx" else _UNREADABLE_PARTITION),
         compute_units=simds // int(about["simd_per_cu"]),
         simds=simds,
     )
 
 
-def _memory(node: Path) -> int:
-    banks = entries(node / "mem_banks")
-    return sum(int(properties(bank / "properties").get("size_in_bytes", "0")) for bank in banks)
+def _memory(node: Path) -> str:
+    """Of its banks together; empty where the kernel does not tell."""
+    try:
+        banks = [properties(bank / "properties") for bank in entries(node / "mem_banks")]
+    except OSError:
+        return ""
+    size = sum(int(bank.get("size_in_bytes", "0")) for bank in banks)
+    return f"{size // _MEBIBYTE}Mi" if size else ""

@@ -9,9 +9,9 @@ from drayman.driver_configs.decoding import Config
 from drayman.driver_configs.known import CONFIGS
 from drayman.drivers.amd import devices
 from drayman.drivers.amd.discovery import discover
+from drayman.drivers.device_files import existing_nodes
 from drayman.drivers.kit.driver import Driver
 from drayman.drivers.kit.model import Claim, Hardware, Prepared, PreparedDevice
-from drayman.drivers.preparing import existing_nodes
 
 _KFD: Final = "dev/kfd"
 
@@ -40,5 +40,5 @@ class AmdGpuDriver(Driver):
             prepared.append(PreparedDevice(device=each, device_nodes=nodes))
         return Prepared(
             devices=prepared,
-            env={"DRA_RESOURCE_DRIVER_NAME": self.name, "NODE_NAME": self.node},
+            env={"DRA_RESOURCE_DRIVER_NAME": self.name, "KUBERNETES_NODE_NAME": self.node},
         )

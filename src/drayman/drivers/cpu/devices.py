@@ -10,6 +10,10 @@ from drayman.drivers.describing import FALSE, TRUE, capacity, integer, string
 
 DRIVER: Final = "dra.cpu"
 CAPACITY: Final = "dra.cpu/cpu"
+NUMA: Final = "numanode"
+SOCKET: Final = "socket"
+MACHINE: Final = "machine"
+GROUPS: Final = (NUMA, SOCKET, MACHINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +31,25 @@ class Cpu:
     type: str = "standard"
 
 
-def group(numa: int, socket: int, cpus: int, *, smt: bool) -> Device:
-    """The CPUs of a NUMA node together."""
+def group_name(by: str, cpu: Cpu) -> str:
+    """The device of the group that a CPU is in."""
+    if by == MACHINE:
+        return "cpudevmachine"
+    return f"cpudevsocket{cpu.socket:03}" if by == SOCKET else f"cpudevnuma{cpu.numa:03}"
+
+
+def group(by: str, one: Cpu, count: int) -> Device:
+    """CPUs together: what they have in common with one of them, and how many they are."""
+    if by == NUMA:
+        where = _where(one.numa, one.socket, smt=one.smt)
+    else:
+        where = {"smtEnabled": TRUE if one.smt else FALSE}
+        where |= {"socketID": integer(one.socket)} if by == SOCKET else {}
     return Device(
-        name=f"cpudevnuma{numa:03}",
+        name=group_name(by, one),
         allow_multiple_allocations=True,
-        attributes={"numCPUs": integer(cpus), **_where(numa, socket, smt=smt)},
-        capacity={CAPACITY: capacity(str(cpus))},
+        attributes={"numCPUs": integer(count), **where},
+        capacity={CAPACITY: capacity(str(count))},
     )
 
 
@@ -52,8 +68,15 @@ def single(position: int, cpu: Cpu) -> Device:
 
 
 def in_order(cpus: list[Cpu]) -> list[Cpu]:
-    """As devices are numbered: the threads of a core are neighbours, though their own numbers are far apart."""
-    return sorted(cpus, key=lambda cpu: (cpu.socket, cpu.numa, cpu.core, cpu.number))
+    """As devices are numbered: by the first thread of each core, and the threads of a core are neighbours."""
+    firsts: dict[tuple[int, int, int], int] = {}
+    for cpu in sorted(cpus, key=lambda cpu: cpu.number):
+        firsts.setdefault(_core(cpu), cpu.number)
+    return sorted(cpus, key=lambda cpu: (firsts[_core(cpu)], cpu.number))
+
+
+def _core(cpu: Cpu) -> tuple[int, int, int]:
+    return cpu.socket, cpu.numa, cpu.core
 
 
 def _where(numa: int, socket: int, *, smt: bool) -> dict[str, DeviceAttribute]:

@@ -1,18 +1,18 @@
 """`dra.cpu`: CPUs that containers have to themselves.
 
-The driver decides which CPUs a claim gets and tells containers by a variable; keeping them there is the business of the node.
+The driver decides which CPUs a claim gets and tells containers by a variable; keeping them there is the business of the node. Which CPUs
+are free follows from what the other claims have, so that two instances of the driver agree.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from threading import Lock
 from typing import ClassVar, Final
 
 import click
 
-from drayman.driver_configs.cpu import CpuConfig, format_cpus, parse_cpus
+from drayman.driver_configs.cpu import CPUSET_VARIABLE, CpuConfig, format_cpus, parse_cpus
 from drayman.driver_configs.decoding import Config
 from drayman.driver_configs.known import CONFIGS
 from drayman.drivers.cpu import devices
@@ -20,8 +20,7 @@ from drayman.drivers.cpu.devices import CAPACITY, Cpu
 from drayman.drivers.kit.driver import Driver
 from drayman.drivers.kit.errors import PrepareError
 from drayman.drivers.kit.model import Allocated, Claim, Hardware, Prepared, PreparedDevice
-from drayman.drivers.pci import read_text
-from drayman.drivers.sysfs import numbered
+from drayman.drivers.sysfs import numbered, read_text
 
 _CPUS: Final = "sys/devices/system/cpu"
 _NODES: Final = "sys/devices/system/node"
@@ -58,78 +57,105 @@ def _number(path: Path) -> int:
     return int(read_text(path) or "0")
 
 
+def _reserved(text: str) -> tuple[int, ...]:
+    try:
+        return parse_cpus(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
 class CpuDriver(Driver):
     """CPUs of one machine."""
 
     name = devices.DRIVER
     configs: ClassVar[tuple[type[Config], ...]] = CONFIGS[devices.DRIVER]
+    sees_others = True
     options: ClassVar[Sequence[click.Option]] = (
         click.Option(
             ["--mode"],
             type=click.Choice([GROUPED, INDIVIDUAL]),
             default=GROUPED,
             show_default=True,
-            help="One device for the CPUs of each NUMA node, or one for each CPU.",
+            help="One device for the CPUs of each group, or one for each CPU.",
+        ),
+        click.Option(
+            ["--group-by"],
+            type=click.Choice(devices.GROUPS),
+            default=devices.NUMA,
+            show_default=True,
+            help="Of which CPUs a group is made.",
+        ),
+        click.Option(
+            ["--reserved-cpus"],
+            default="",
+            metavar="LIST",
+            callback=lambda _context, _option, value: _reserved(value),
+            help="CPUs that no claim gets, such as 0-1,64.",
         ),
     )
 
-    def __init__(self, node: str, mode: str = GROUPED, *, root: Path = Path("/")) -> None:
+    def __init__(
+        self,
+        node: str,
+        mode: str = GROUPED,
+        group_by: str = devices.NUMA,
+        reserved_cpus: Collection[int] = (),
+        *,
+        root: Path = Path("/"),
+    ) -> None:
         """`root` is replaced by tests."""
         super().__init__(node)
         self._mode = mode
+        self._group_by = group_by
+        self._reserved = frozenset(reserved_cpus)
         self._root = root
-        self._taken: dict[str, set[int]] = {}
-        """The CPUs of each claim, by its uid."""
-        self._choosing = Lock()
-
-    def recover(self, claims: Sequence[Claim]) -> None:
-        for claim in claims:
-            if isinstance(claim.state, dict):
-                held = ",".join(claim.state.values())
-                self._taken[claim.uid] = set(parse_cpus(held))
 
     def discover(self) -> Hardware:
-        cpus = discover(self._root)
+        cpus = self._usable()
         if self._mode == INDIVIDUAL:
             return Hardware.of(devices.single(place, cpu) for place, cpu in enumerate(cpus))
-        groups: dict[int, list[Cpu]] = {}
+        groups: dict[str, list[Cpu]] = {}
         for cpu in cpus:
-            groups.setdefault(cpu.numa, []).append(cpu)
+            groups.setdefault(devices.group_name(self._group_by, cpu), []).append(cpu)
         return Hardware.of(
-            devices.group(numa, members[0].socket, len(members), smt=members[0].smt)
-            for numa, members in sorted(groups.items())
+            devices.group(self._group_by, members[0], len(members))
+            for _, members in sorted(groups.items())
         )
+
+    def _usable(self) -> list[Cpu]:
+        return [cpu for cpu in discover(self._root) if cpu.number not in self._reserved]
 
     def prepare(self, claim: Claim) -> Prepared:
-        cpus = discover(self._root)
-        with self._choosing:
-            used = {cpu for uid, held in self._taken.items() if uid != claim.uid for cpu in held}
-            chosen: dict[str, list[int]] = {}
-            for each in claim.devices:
-                own = self._chosen(each, cpus, used)
-                used |= set(own)
-                chosen[each.name] = own
-            self._taken[claim.uid] = {cpu for held in chosen.values() for cpu in held}
-        everything = format_cpus(self._taken[claim.uid])
+        """Who may only look at CPUs gets none, and no variable that would pin a container to those of the claim."""
+        cpus = self._usable()
+        used = {cpu for other in claim.others for cpu in _held(other)}
+        chosen: list[tuple[Allocated, list[int]]] = []
+        held: dict[str, list[int]] = {}
+        for each in claim.devices:
+            if each.admin_access:
+                continue
+            own = self._chosen(each, cpus, used)
+            used |= set(own)
+            held.setdefault(each.name, []).extend(
+                own
+            )  # a claim may have several shares of a device
+            chosen.append((each, own))
+        everything = format_cpus(cpu for own in held.values() for cpu in own)
+        env = {f"{CPUSET_VARIABLE}{claim.uid}": everything}
         return Prepared(
             devices=[
-                PreparedDevice(device=each, data={"cpuset": format_cpus(chosen[each.name])})
-                for each in claim.devices
+                PreparedDevice(device=each, env=env, data={"cpuset": format_cpus(own)})
+                for each, own in chosen
             ],
-            env={f"DRA_CPUSET_{claim.uid.replace('-', '_')}": everything},
-            state={name: format_cpus(held) for name, held in chosen.items()},
+            state={name: format_cpus(own) for name, own in held.items()},
         )
-
-    def unprepare(self, claim: Claim) -> None:
-        with self._choosing:
-            self._taken.pop(claim.uid, None)
 
     def _chosen(self, device: Allocated, cpus: Iterable[Cpu], used: set[int]) -> list[int]:
         attributes = device.device.attributes
         if "cpuID" in attributes:
             return [attributes["cpuID"].int_ or 0]
-        numa = attributes["numaNodeID"].int_
-        free = [cpu.number for cpu in cpus if cpu.numa == numa and cpu.number not in used]
+        own = (cpu for cpu in cpus if device.name == devices.group_name(self._group_by, cpu))
+        free = [cpu.number for cpu in own if cpu.number not in used]
         wanted = device.consumed.get(CAPACITY)
         amount = len(free) if wanted is None else wanted.rounded_up()
         config = device.config
@@ -138,6 +164,11 @@ class CpuDriver(Driver):
         if len(free) < amount:
             raise PrepareError(f"{device.name} has {len(free)} CPUs left, and the claim {amount}")
         return free[:amount]
+
+
+def _held(claim: Claim) -> tuple[int, ...]:
+    """The CPUs of a claim; none if it has not come so far."""
+    return parse_cpus(",".join(claim.state.values())) if isinstance(claim.state, dict) else ()
 
 
 def _named(named: Sequence[int], free: list[int], amount: int, device: str) -> list[int]:

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import re
 from base64 import b32encode
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from drayman.api.resource import Device, DeviceAttribute
-from drayman.drivers.describing import FALSE, TRUE, Slot, dashed, integer, string, surroundings
+from drayman.driver_configs import network
+from drayman.drivers.describing import (
+    FALSE,
+    TRUE,
+    Slot,
+    dashed,
+    fitting,
+    integer,
+    string,
+    surroundings,
+)
 
-DRIVER: Final = "dra.net"
+DRIVER: Final = network.DRIVER
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
@@ -29,14 +40,18 @@ class Interface:
     alias: str = ""
     vendor: str = ""
     device: str = ""
+    subsystem: str = ""
+    """The number of the board on which the device is."""
     rdma_device: str | None = None
-    sriov: bool = False
     functions: int | None = None
-    """Virtual functions that there may be."""
+    """Virtual functions that it has now; None if it cannot have any."""
     is_function: bool | None = None
     """Whether it is a virtual function; None where that is not told."""
     ebpf: bool | None = None
     """Whether programs are attached to it; None where that is not told."""
+    ipv4: tuple[str, ...] = ()
+    """Addresses, each with the length of its prefix."""
+    ipv6: tuple[str, ...] = ()
 
 
 def device(found: Interface) -> Device:
@@ -47,14 +62,17 @@ def device(found: Interface) -> Device:
         "pciAddress": found.slot.bus_id if found.slot else "",
         "pciVendor": found.vendor,
         "pciDevice": found.device,
+        "pciSubsystem": found.subsystem,
         "encapsulation": found.encapsulation,
         "state": found.state,
         "type": found.type,
         "rdmaDevice": found.rdma_device or "",
+        "ipv4": _listed(found.ipv4),
+        "ipv6": _listed(found.ipv6),
     }
     flags = {
         "ebpf": found.ebpf,
-        "sriov": found.sriov,
+        "sriov": found.functions is not None,
         "isSriovVf": found.is_function,
         "virtual": found.slot is None,
         "rdma": found.rdma_device is not None,
@@ -65,7 +83,7 @@ def device(found: Interface) -> Device:
         "numaNode": found.slot.numa if found.slot else None,
     }
     attributes = {
-        **{name: string(value) for name, value in texts.items() if value},
+        **{name: string(fitting(value)) for name, value in texts.items() if value},
         **{name: TRUE if value else FALSE for name, value in flags.items() if value is not None},
         **{name: integer(value) for name, value in numbers.items() if value is not None},
         **({"mac": DeviceAttribute(string=found.mac)} if found.mac else {}),
@@ -77,6 +95,17 @@ def device(found: Interface) -> Device:
             **(surroundings(found.slot) if found.slot else {}),
         },
     )
+
+
+def _listed(addresses: Iterable[str]) -> str:
+    """As many of them as an attribute holds, always the same ones."""
+    found = ""
+    for each in sorted(set(addresses)):
+        longer = f"{found},{each}" if found else each
+        if fitting(longer) != longer:
+            break
+        found = longer
+    return found
 
 
 def _name(found: Interface) -> str:

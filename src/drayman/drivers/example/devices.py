@@ -20,7 +20,6 @@ from drayman.api.resource import (
 from drayman.drivers.describing import (
     TRUE,
     capacity,
-    device_class,
     integer,
     string,
     uuid,
@@ -31,11 +30,6 @@ from drayman.drivers.kit.model import Hardware
 GPU: Final = "gpu.example.com"
 NET: Final = "net.example.com"
 CPU: Final = "cpu.example.com"
-CLASSES: Final = (
-    device_class(GPU, extended_resource="example.com/gpu"),
-    device_class(NET),
-    device_class(CPU),
-)
 BINDING_CONDITION: Final = "BindingConditions"
 BINDING_FAILURE_CONDITION: Final = "BindingFailureConditions"
 

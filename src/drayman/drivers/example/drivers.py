@@ -22,6 +22,8 @@ class _ExampleDriver(Driver):
     """Sets variables, and needs nothing undone."""
 
     prefix: ClassVar[str]
+    amounts: ClassVar[dict[str, str]] = {}
+    """How variables call what a claim has of a capacity, where that is not its own name."""
 
     def prepare(self, claim: Claim) -> Prepared:
         return Prepared(
@@ -29,14 +31,19 @@ class _ExampleDriver(Driver):
                 PreparedDevice(device=each, env=self._variables(claim, each))
                 for each in claim.devices
             ],
-            env={"DRA_RESOURCE_DRIVER_NAME": self.name, "NODE_NAME": self.node},
+            env={"DRA_RESOURCE_DRIVER_NAME": self.name, "KUBERNETES_NODE_NAME": self.node},
         )
 
     def _variables(self, claim: Claim, device: Allocated) -> dict[str, str]:
         stem = f"{self.prefix}_{_suffix(device.name)}"
-        found = {stem: device.name, f"{stem}_RESOURCE_CLAIM": claim.uid}
+        found = {
+            stem: device.name,
+            f"{self.prefix}_{_word(device.name)}_RESOURCE_CLAIM": claim.uid,
+            "DRA_ADMIN_ACCESS": "true" if device.admin_access else "false",
+        }
         for capacity, amount in device.consumed.items():
-            found[f"{stem}_{_suffix(capacity.rpartition('/')[2])}"] = str(amount)
+            name = capacity.rpartition("/")[2]
+            found[f"{stem}_{self.amounts.get(name, _word(name))}"] = str(amount)
         return found
 
 
@@ -82,6 +89,10 @@ class ExampleNetDriver(_ExampleDriver):
 
     name = NET
     prefix = "NET_DEVICE"
+    amounts: ClassVar[dict[str, str]] = {
+        "ingressBandwidth": "INGRESS_RATE",
+        "egressBandwidth": "EGRESS_RATE",
+    }
     options: ClassVar[Sequence[click.Option]] = (
         click.Option(["--nics"], type=_COUNT, default=devices.NICS, show_default=True),
     )
@@ -99,14 +110,17 @@ class ExampleCpuDriver(_ExampleDriver):
 
     name = CPU
     prefix = "CPU_DEVICE"
+    amounts: ClassVar[dict[str, str]] = {"cpu": "CONSUMED_CPU"}
 
     def discover(self) -> Hardware:
         return devices.cpus(1, os.cpu_count() or 1)
 
 
 def _suffix(name: str) -> str:
-    """`gpu-3` is 3; other names as a variable can have them."""
-    kind, _, index = name.partition("-")
-    if index.isdigit() and kind in ("gpu", "nic", "numa"):
-        return index
+    """`gpu-3` is 3, `gpu-0-partition-1` is 0_PARTITION_1."""
+    return _word(name.partition("-")[2] or name)
+
+
+def _word(name: str) -> str:
+    """As the name of a variable can have it."""
     return "".join(letter if letter.isalnum() else "_" for letter in name).upper()

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from drayman.drivers.device_files import existing_nodes
 from drayman.drivers.furiosa import devices
 from drayman.drivers.kit.driver import Driver
 from drayman.drivers.kit.model import Claim, Hardware, PreparedDevice
-from drayman.drivers.pci import pci_devices, read_text
-from drayman.drivers.preparing import existing_nodes
-from drayman.drivers.sysfs import entries
+from drayman.drivers.pci import pci_devices
+from drayman.drivers.sysfs import entries, read_text
 
 _VENDOR: Final = "0x1ed2"
 _ACCELERATOR: Final = "0x1200"
@@ -43,7 +44,8 @@ class FuriosaDriver(Driver):
 
     def prepare(self, claim: Claim) -> Iterable[PreparedDevice]:
         for each in claim.devices:
-            names = [path.name for path in entries(self._root / "dev/rngd", each.name)]
+            own = re.compile(rf"{each.name}(?!\d)")  # npu10 is another card than npu1
+            names = [path.name for path in entries(self._root / "dev/rngd") if own.match(path.name)]
             paths = [f"dev/rngd/{name}" for name in names] or [f"dev/rngd/{each.name}"]
             nodes = existing_nodes(self._root, *paths)
             yield PreparedDevice(device=each, device_nodes=nodes)

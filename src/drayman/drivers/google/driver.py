@@ -11,14 +11,14 @@ from typing import ClassVar, Final
 
 import click
 
+from drayman.drivers.device_files import existing_nodes
 from drayman.drivers.google import devices
 from drayman.drivers.google.devices import Host
 from drayman.drivers.kit.driver import Driver
 from drayman.drivers.kit.errors import KitError, PrepareError
 from drayman.drivers.kit.model import Claim, Hardware, Health, Prepared, PreparedDevice
 from drayman.drivers.pci import PciDevice, pci_devices
-from drayman.drivers.preparing import existing_nodes
-from drayman.drivers.sysfs import address_of, numbered
+from drayman.drivers.sysfs import accel_numbers
 
 _VENDOR: Final = "0x1ae0"
 _GENERATIONS: Final = {"0x005e": "v4", "0x0062": "v5p", "0x0063": "v5litepod", "0x006f": "v6e"}
@@ -54,18 +54,26 @@ class TpuDriver(Driver):
         self._accelerator = accelerator
         self._topology = topology
         self._root = root
-        self._known: dict[str, bool] = {}
-        """Chips that have been seen, and whether they are still there."""
+        self._known: tuple[str, ...] = ()
+        """Chips that have been seen. How they are arranged, and the place of each, does not change when one is gone."""
+
+    def recover(self, claims: Sequence[Claim]) -> None:
+        self._know(each.name for claim in claims for each in claim.devices)
 
     def discover(self) -> Hardware:
         chips = self._chips()
-        self._known = dict.fromkeys(self._known, False) | dict.fromkeys(chips, True)
+        self._know(chips)
         if not chips:
             return Hardware()
-        host = self._host(list(chips.values()))
+        host = self._host(next(iter(chips.values())), len(self._known))
         return Hardware.of(
-            devices.chip(self.node, host, index, name) for index, name in enumerate(chips)
+            devices.chip(self.node, host, index, name)
+            for index, name in enumerate(self._known)
+            if name in chips
         )
+
+    def _know(self, names: Iterable[str]) -> None:
+        self._known = tuple(sorted({*self._known, *names}, key=lambda each: (len(each), each)))
 
     def _chips(self) -> dict[str, PciDevice]:
         """By the names of their device files, those that have one. Raises OSError."""
@@ -74,20 +82,18 @@ class TpuDriver(Driver):
             for pci in pci_devices(self._root)
             if pci.vendor == _VENDOR and pci.device in _GENERATIONS
         ]
-        accels = numbered(self._root / "sys/class/accel", "accel")
-        numbers = {address_of(path): number for number, path in accels.items()}
+        numbers = accel_numbers(self._root)
         named = {}
         for pci in found:
             if pci.address in numbers:
                 named[f"accel{numbers[pci.address]}"] = pci
             elif pci.iommu_group is not None:
                 named[pci.iommu_group] = pci
-        there = [name for name in named if (self._root / _node(name)).exists()]
-        return {name: named[name] for name in sorted(there, key=lambda each: (len(each), each))}
+        return {name: pci for name, pci in named.items() if (self._root / _node(name)).exists()}
 
-    def _host(self, chips: Sequence[PciDevice]) -> Host:
-        """Raises KitError if it cannot be told how the chips are arranged."""
-        generation, count = _GENERATIONS[chips[0].device], len(chips)
+    def _host(self, one: PciDevice, count: int) -> Host:
+        """What so many chips like one have in common. Raises KitError if it cannot be told how they are arranged."""
+        generation = _GENERATIONS[one.device]
         flat = generation in _ONE_CORE
         topology = self._topology or (
             _FLAT.get(count, "") if flat else "2x2x1" if count == 4 else ""
@@ -98,7 +104,7 @@ class TpuDriver(Driver):
 
     def prepare(self, claim: Claim) -> Prepared:
         held = {each.name for each in claim.devices}
-        missing = sorted(set(self._chips()) - held)
+        missing = sorted({*self._known, *self._chips()} - held)
         if missing:
             raise PrepareError(
                 f"the chips of a host are used together: the claim lacks {', '.join(missing)}"

@@ -10,12 +10,65 @@ from drayman.drivers.describing import FALSE, TRUE, Slot, capacity, dashed, stri
 
 GPU: Final = "gpu.intel.com"
 GAUDI: Final = "gaudi.intel.com"
-GPU_MODELS: Final = {
-    "0x0bd5": ("Max 1550", "Data Center Max"),
-    "0x0bda": ("Max 1100", "Data Center Max"),
-    "0x56c0": ("Flex 170", "Data Center Flex"),
-    "0x56c1": ("Flex 140", "Data Center Flex"),
+_FAMILIES: Final = {
+    "Iris Xe": {
+        "0x4626": "Alder Lake-P",
+        "0xa7a0": "Raptor Lake-P",
+    },
+    "Arc A-Series": {
+        "0x56a0": "A770",
+        "0x56a1": "A750",
+        "0x56a2": "A580",
+        "0x56a5": "A380",
+        "0x56a6": "A310",
+    },
+    "Arc Pro A-Series": {
+        "0x56b0": "A30M",
+        "0x56b1": "A40/A50",
+        "0x56b2": "A60M",
+        "0x56b3": "A60",
+    },
+    "Data Center Flex": {
+        "0x56c0": "Flex 170",
+        "0x56c1": "Flex 140",
+    },
+    "Intel Graphics": {
+        "0x7d67": "Arrow Lake-S",
+    },
+    "Data Center Max": {
+        "0x0b69": "Max 1550",
+        "0x0bd0": "Max 1550",
+        "0x0bd5": "Max 1550",
+        "0x0bd6": "Max 1450",
+        "0x0bd9": "Max 1100",
+        "0x0bda": "Max 1100",
+        "0x0bdb": "Max 1100",
+    },
+    "Arc B-Series": {
+        "0xb080": "B390",
+        "0xb081": "B370",
+        "0xb082": "B390",
+        "0xb083": "B370",
+        "0xb084": "B390",
+        "0xb085": "B370",
+        "0xb086": "B390",
+        "0xb087": "B370",
+        "0xe20b": "B580",
+        "0xe20c": "B570",
+    },
+    "Arc Pro B-Series": {
+        "0xe211": "B60",
+        "0xe212": "B50",
+        "0xe222": "B65",
+        "0xe223": "B70",
+    },
 }
+GPU_MODELS: Final = {
+    pci_id: (model, family)
+    for family, models in _FAMILIES.items()
+    for pci_id, model in models.items()
+}
+"""Model and family by PCI id."""
 GAUDI_MODELS: Final = {
     "0x1020": "Gaudi2",
     "0x1030": "Gaudi3",

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from drayman.drivers.intel.devices import GAUDI_MODELS, Gaudi, Gpu
-from drayman.drivers.pci import PciDevice, pci_devices, read_text
-from drayman.drivers.sysfs import address_of, entries, numbered
+from drayman.drivers.pci import PciDevice, pci_devices
+from drayman.drivers.sysfs import accel_numbers, entries, numbered, read_text
 
 _INTEL: Final = "0x8086"
 _HABANA: Final = "0x1da3"
@@ -54,18 +54,3 @@ def discover_gaudis(root: Path) -> list[Gaudi]:
         serial = read_text(home / "serial_number") or ""
         found.append(Gaudi(pci.slot, pci.device, serial, healthy))
     return found
-
-
-def accel_numbers(root: Path) -> dict[str, int]:
-    """The number of the device file of each accelerator, by PCI address. Raises OSError."""
-    found = numbered(root / "sys/class/accel", "accel")
-    return {address_of(path): number for number, path in found.items()}
-
-
-def verbs_of(root: Path, address: str) -> list[str]:
-    """The device files by which a device's network is used directly. Raises OSError."""
-    return [
-        f"dev/infiniband/{path.name}"
-        for path in entries(root / "sys/class/infiniband_verbs", "uverbs")
-        if address_of(path) == address
-    ]

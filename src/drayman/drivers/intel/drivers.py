@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from drayman.drivers.device_files import existing_nodes
 from drayman.drivers.intel import devices
-from drayman.drivers.intel.discovery import (
-    accel_numbers,
-    discover_gaudis,
-    discover_gpus,
-    verbs_of,
-)
+from drayman.drivers.intel.discovery import discover_gaudis, discover_gpus
 from drayman.drivers.kit.driver import Driver
 from drayman.drivers.kit.errors import PrepareError
 from drayman.drivers.kit.model import Claim, Hardware, Health, Prepared, PreparedDevice
-from drayman.drivers.pci import pci_device, read_text
-from drayman.drivers.preparing import existing_nodes
-from drayman.drivers.sysfs import entries
+from drayman.drivers.pci import pci_device
+from drayman.drivers.sysfs import accel_numbers, entries, read_text, verbs_of
 
 
 def _address(name: str) -> str:

@@ -61,12 +61,29 @@ class Record(Struct, frozen=True, kw_only=True):
         """The devices that the claim has to itself."""
         return [(each.pool, each.device) for each in self.results if each.is_exclusive]
 
+    @property
+    def consuming(self) -> dict[DeviceKey, Device]:
+        """Those of its devices, shared ones too, that consume counters. Whoever only looks at a device consumes nothing."""
+        used = {(each.pool, each.device) for each in self.results if not each.admin_access}
+        return {
+            key: device
+            for key, device in self.known_devices().items()
+            if key in used and device.consumes_counters
+        }
+
     def known_devices(self) -> dict[DeviceKey, Device]:
         return {
             (each.pool, each.device): self.devices[each.device]
             for each in self.results
             if each.device in self.devices
         }
+
+
+class _Held(Struct, frozen=True):
+    """What a claim keeps from others."""
+
+    exclusive: list[DeviceKey]
+    consuming: dict[DeviceKey, Device]
 
 
 class _File(Struct, frozen=True):
@@ -91,7 +108,7 @@ class Checkpoint:
         self._folder = folder
         self._boot_id = boot_id
         self._holders: dict[DeviceKey, str] = {}
-        self._held: dict[str, list[DeviceKey]] = {}
+        self._held: dict[str, _Held] = {}
         self._lock = Lock()
 
     def load(self) -> list[Record]:
@@ -174,22 +191,28 @@ class Checkpoint:
         """The uid of the claim that has a device to itself."""
         return self._holders.get(device)
 
+    def consumers(self, but: str) -> dict[str, dict[DeviceKey, Device]]:
+        """The devices that consume counters, by the uids of the claims that have them, without one claim."""
+        with self._lock:
+            return {uid: held.consuming for uid, held in self._held.items() if uid != but}
+
     def __len__(self) -> int:
         return len(self._held)
 
     def _remember(self, record: Record) -> None:
-        exclusive = record.exclusive
+        held = _Held(record.exclusive, record.consuming)
         with self._lock:
             self._drop(record.uid)
-            self._held[record.uid] = exclusive
-            self._holders.update(dict.fromkeys(exclusive, record.uid))
+            self._held[record.uid] = held
+            self._holders.update(dict.fromkeys(held.exclusive, record.uid))
 
     def _forget(self, uid: str) -> None:
         with self._lock:
             self._drop(uid)
 
     def _drop(self, uid: str) -> None:
-        for device in self._held.pop(uid, ()):
+        held = self._held.pop(uid, None)
+        for device in held.exclusive if held is not None else ():
             if self._holders.get(device) == uid:
                 del self._holders[device]
 

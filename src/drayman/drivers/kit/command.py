@@ -6,7 +6,7 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,12 @@ def command_of(driver: type[Driver], connect: Connect = find_connection) -> clic
     )
 
 
+def own_options(driver: type[Driver], words: Sequence[str]) -> dict[str, Any]:
+    """The driver's own options from the words of a command line, for its constructor. Raises click.UsageError."""
+    command = click.Command(driver.name, params=list(driver.options), add_help_option=False)
+    return command.make_context(driver.name, list(words)).params
+
+
 def _options(driver: type[Driver]) -> list[click.Parameter]:
     defaults = PluginOptions()
     return [
@@ -92,6 +98,16 @@ def _options(driver: type[Driver]) -> list[click.Parameter]:
             type=_PATH,
             metavar="DIR",
             help=f"Where the container runtime looks for CDI files. Default: {defaults.cdi_dir}.",
+        ),
+        click.Option(
+            ["--hooks/--no-hooks", "runs_hooks"],
+            default=True,
+            help="Whether the container runtime runs hooks of CDI files. A node of drayman does not.",
+        ),
+        click.Option(
+            ["--device-metadata"],
+            is_flag=True,
+            help="Give containers files with the attributes of their devices.",
         ),
         click.Option(
             ["--instance"],

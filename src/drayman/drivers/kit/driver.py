@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from drayman.api.resource import Device
@@ -26,6 +27,9 @@ class Driver(ABC):
     """The classes of the configurations that claims and classes may have for it."""
     serialize: ClassVar[bool] = False
     """Whether claims are prepared and unprepared one at a time. Otherwise only calls for the same claim are."""
+    sees_others: ClassVar[bool] = False
+    """Whether what a claim gets depends on what other claims have: it finds them in `claim.others`, and claims are prepared and
+    unprepared one at a time, also by two instances of the driver."""
     options: ClassVar[Sequence[click.Option]] = ()
     """Options of the command that starts it; their values are given to the constructor."""
     discover_every_s: ClassVar[float] = 60.0
@@ -34,10 +38,19 @@ class Driver(ABC):
 
     def __init__(self, node: str) -> None:
         self.node = node
+        self.folder: Path | None = None
+        """Its own on the node, once the kit runs it."""
+        self.runs_hooks = True
+        """Whether the container runtime runs the hooks of CDI files, as the kit has been told."""
+        self.prepared_claims: Callable[[], Sequence[Claim]] = lambda: ()
+        """Reads the claims that are prepared now, or half prepared, by whichever instance; none before the kit runs it."""
         self._on_change: Callable[[], None] | None = None
 
     def recover(self, claims: Sequence[Claim]) -> Awaitable[None] | None:
-        """Take in what an earlier run has prepared, before the first discovery. Claims without a state may be half prepared."""
+        """Take in what an earlier run has prepared, before the first discovery. Claims without a state may be half prepared.
+
+        There are no others: another instance, during an update, waits with new claims until this returns.
+        """
         return None
 
     @abstractmethod
@@ -56,6 +69,10 @@ class Driver(ABC):
         self,
     ) -> Iterable[Health] | Awaitable[Iterable[Health]] | AsyncIterator[Iterable[Health]] | None:
         """How the devices are: all that there is to say, or a stream of it. Without this method the driver does not report health."""
+        return None
+
+    def follow(self) -> Awaitable[None] | None:
+        """A coroutine that hears of changes and calls `changed`, if there is anything to hear. It is run until the driver is stopped."""
         return None
 
     @classmethod

@@ -1,7 +1,8 @@
 """Locks between the instances of a driver on one node, of which there are two while it is updated.
 
-They are locks of single bytes of one file, by open file description: the kernel lets go of them when a process ends, however it ends, and
-there is nothing to clean up. Within a process, asyncio's locks come first.
+They are locks of files, by open file description: the kernel lets go of them when a process ends, however it ends, and there is nothing to
+clean up. Those of the kit are single bytes of one file; within a process, asyncio's locks come first. Drivers, which work in threads, have
+locks with a file each.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import asyncio
 import fcntl
 import os
 import struct
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -67,6 +69,27 @@ class Locks:
 
     def close(self) -> None:
         os.close(self._file)
+
+
+class ThreadLock:
+    """A lock between the threads of this process, and with a file between processes, too. Waiting for it blocks."""
+
+    def __init__(self) -> None:
+        self._turn = threading.Lock()
+
+    @contextmanager
+    def hold(self, path: Path | None) -> Iterator[None]:
+        """Without a path, between the threads alone. Raises OSError."""
+        with self._turn:
+            if path is None:
+                yield
+                return
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                yield
+            finally:
+                os.close(file)
 
 
 def _position(name: str) -> int:

@@ -23,6 +23,8 @@ class Hardware(Struct, frozen=True, kw_only=True):
 
     groups: tuple[tuple[Device, ...], ...] = ()
     counters: tuple[CounterSet, ...] = ()
+    labels: dict[str, str] = field(default_factory=dict)
+    """Of the node, such as the fabric that it is in. They are set, and never removed: others may set them, too."""
 
     @classmethod
     def of(cls, devices: Iterable[Device]) -> Hardware:
@@ -74,6 +76,8 @@ class Claim(Struct, frozen=True, kw_only=True):
     consumers: tuple[Consumer, ...] = ()
     state: Json = None
     """What `prepare` had to remember; None while nothing is prepared, or only half."""
+    others: tuple[Claim, ...] = ()
+    """The other claims that are prepared, or half prepared, if the driver `sees_others`."""
 
     @property
     def ref(self) -> ClaimRef:
@@ -144,7 +148,7 @@ class Health(Struct, frozen=True, kw_only=True):
 
     device: str
     healthy: bool | None
-    """None if it cannot be told, which taints nothing."""
+    """None if it cannot be told, which taints nothing unless a key is given."""
     message: str = ""
     taint_key: str = ""
     """By default `<driver>/unhealthy`."""

@@ -17,6 +17,10 @@ class PluginOptions(Struct, frozen=True, kw_only=True):
     """The driver's own folder. By default the one that the kubelet has for it."""
     registry_dir: Path = REGISTRY
     cdi_dir: Path = Path(DYNAMIC_DIR)
+    runs_hooks: bool = True
+    """Whether the container runtime runs the hooks of CDI files. The node of `drayman node run` does not."""
+    device_metadata: bool = False
+    """Whether containers get files with the attributes of their devices."""
     instance: str = ""
     """A name for this instance, such as the uid of its pod, so that a newer one can start before it ends."""
     wipe_on_exit: bool = False

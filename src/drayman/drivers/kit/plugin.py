@@ -14,6 +14,7 @@ from drayman.api.resource import Device
 from drayman.cluster import Client
 from drayman.cluster.backoff import Backoff
 from drayman.cluster.errors import ClusterError
+from drayman.drivers.kit.attributes import with_attributes
 from drayman.drivers.kit.checkpoint import Checkpoint, this_boot
 from drayman.drivers.kit.claims import DeviceKey
 from drayman.drivers.kit.driver import Discovered, Driver
@@ -21,6 +22,7 @@ from drayman.drivers.kit.errors import KitError
 from drayman.drivers.kit.health import HealthMonitor, tainted
 from drayman.drivers.kit.instances import Instances
 from drayman.drivers.kit.locks import Locks
+from drayman.drivers.kit.metadata import MetadataFiles
 from drayman.drivers.kit.metrics import Metrics
 from drayman.drivers.kit.model import Hardware
 from drayman.drivers.kit.naming import require_name
@@ -49,6 +51,7 @@ class Plugin:
         self.options = options or PluginOptions()
         require_name(driver.name)
         self.folder = self.options.folder_of(driver.name)
+        driver.folder, driver.runs_hooks = self.folder, self.options.runs_hooks
         self.metrics = Metrics(driver.name)
         sockets = Sockets.of(
             driver.name, self.options.registry_dir, self.folder, self.options.instance
@@ -95,19 +98,23 @@ class Plugin:
             locks=locks,
             cdi_dir=options.cdi_dir,
             devices=self.devices,
+            counters=lambda: self._hardware.counters,
             threads=self._threads,
             metrics=self.metrics,
             boot_id=self._boot_id,
+            files=MetadataFiles(driver.name, self.folder),
+            describes=options.device_metadata,
         )
         end.push_async_callback(self._preparer.settle)
         await asyncio.to_thread(self._recover)
-        await self._threads.call(driver.recover, await self._preparer.prepared())
+        await self._preparer.recover()
         loop = asyncio.get_running_loop()
 
         def rediscover() -> None:
             loop.call_soon_threadsafe(self._rediscover.set)
 
         driver.on_change(rediscover)
+        driver.prepared_claims = self._preparer.claims
         self.health = HealthMonitor(driver, self._threads, self._want)
         await self.discover()
         if options.metrics_port is not None:
@@ -121,6 +128,7 @@ class Plugin:
         self._instances.enter()
         for work in (self._publication.run(), self._discover_again(), self._release_again()):
             self._in_background(work, end)
+        self._in_background(self._follow(), end)
         if driver.reports_health:
             self._in_background(self.health.run(), end)
             end.callback(loop.call_later(_FIRST_REPORT_S, self._do_without_health).cancel)
@@ -145,7 +153,7 @@ class Plugin:
     def _recover(self) -> None:
         """Take in what an earlier run has prepared."""
         for record in self._checkpoint.load():
-            self._preparer.forget_cdi(record.uid)
+            self._preparer.forget_files(record.uid)
             meta = record.claim.metadata
             _log.info("claim %s/%s is from before the last boot", meta.namespace, meta.name)
         self.metrics.prepared.set(len(self._checkpoint))
@@ -161,7 +169,12 @@ class Plugin:
         await self._preparer.release_gone()
 
     def watch_health(self) -> AsyncIterator[Sequence[ReportedHealth]]:
-        return self.health.watch(lambda: [*self.devices()])
+        return self.health.watch(self._watched)
+
+    def _watched(self) -> list[DeviceKey]:
+        """The devices that are known, and those that the driver reports about though it does not find them any more."""
+        reported = [(self.driver.node, each.device) for each in self.health.reports]
+        return list(dict.fromkeys([*self.devices(), *reported]))
 
     def devices(self) -> dict[DeviceKey, Device]:
         """The devices that are known, by pool and name."""
@@ -176,7 +189,13 @@ class Plugin:
                 is_doubtful = await self._publication.has_devices()
         except Exception as error:
             self.metrics.discovery_failures.inc()
-            _log.error("driver %s cannot discover its devices", self.driver.name, exc_info=error)
+            is_known = isinstance(error, KitError)
+            _log.error(
+                "driver %s cannot discover its devices: %s",
+                self.driver.name,
+                error if is_known else f"{type(error).__name__}: {error}",
+                exc_info=None if is_known else error,
+            )
             return False
         if is_doubtful:
             self.metrics.discovery_failures.inc()
@@ -220,6 +239,16 @@ class Plugin:
             self._rediscover.clear()
             failures = 0 if await self.discover() else failures + 1
 
+    async def _follow(self) -> None:
+        """A driver that does not hear of changes is still asked for its devices now and then."""
+        try:
+            following = self.driver.follow()
+            if following is not None:
+                await following
+        except Exception as error:
+            _log.error("driver %s cannot follow its devices", self.driver.name, exc_info=error)
+        await asyncio.Event().wait()
+
     async def _release_again(self) -> None:
         while True:
             try:
@@ -234,4 +263,5 @@ class Plugin:
 
 
 def _hardware_of(found: Discovered) -> Hardware:
-    return found if isinstance(found, Hardware) else Hardware.of(found)
+    """Raises PublishError."""
+    return with_attributes(found if isinstance(found, Hardware) else Hardware.of(found))

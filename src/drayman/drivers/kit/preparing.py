@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
-from drayman.api.resource import Device, ResourceClaim
+from drayman.api.resource import CounterSet, Device, ResourceClaim
 from drayman.cluster import Client
 from drayman.cluster.errors import ClusterError, NotFoundError, StatusError
 from drayman.cluster.resources import RESOURCE_CLAIMS
@@ -31,8 +31,10 @@ from drayman.drivers.kit.driver import Driver, Preparation
 from drayman.drivers.kit.edits import answer_for, cdi_kind
 from drayman.drivers.kit.errors import KitError, PrepareError
 from drayman.drivers.kit.locks import Locks
+from drayman.drivers.kit.metadata import MetadataFiles
 from drayman.drivers.kit.metrics import Metrics
 from drayman.drivers.kit.model import Claim, Prepared
+from drayman.drivers.kit.overlapping import overlap
 from drayman.drivers.kit.statuses import statuses_of, write_statuses
 from drayman.drivers.kit.threads import Threads
 from drayman.plugins.cdi import file_name, write_spec
@@ -61,20 +63,26 @@ class Preparer:
         locks: Locks,
         cdi_dir: Path,
         devices: Callable[[], Mapping[DeviceKey, Device]],
+        counters: Callable[[], Sequence[CounterSet]],
         threads: Threads,
         metrics: Metrics,
         boot_id: str,
+        files: MetadataFiles,
+        describes: bool,
     ) -> None:
-        """`devices` says which there are now."""
+        """`devices` and `counters` say what there is now; `describes`, whether containers get files about theirs."""
         self._driver = driver
         self._client = client
         self._checkpoint = checkpoint
         self._locks = locks
         self._cdi_dir = cdi_dir
         self._devices = devices
+        self._counters = counters
         self._threads = threads
         self._metrics = metrics
         self._boot_id = boot_id
+        self._files = files
+        self._describes = describes
         self._working: set[asyncio.Task[Any]] = set()
 
     async def prepare(self, claims: Sequence[ClaimRef]) -> dict[str, Ready | Failed]:
@@ -100,10 +108,13 @@ class Preparer:
         while self._working:
             await asyncio.wait(self._working)
 
-    async def prepared(self) -> list[Claim]:
-        """The claims that have records. Raises CheckpointError."""
-        records = await asyncio.to_thread(lambda: list(self._checkpoint.records()))
-        return [self._remembered(record) for record in records]
+    async def recover(self) -> None:
+        """Have the driver take in the claims that have records. Raises CheckpointError, and what the driver raises.
+
+        Meanwhile no other instance begins with a claim that the driver here would not know of.
+        """
+        async with self._locks.hold(_TAKING):
+            await self._threads.call(self._driver.recover, await asyncio.to_thread(self.claims))
 
     async def release_gone(self) -> None:
         """Unprepare claims that no longer exist: whoever should have asked for it is gone too. Raises ClusterError."""
@@ -116,7 +127,8 @@ class Preparer:
             except NotFoundError:
                 pass
             _log.warning("claim %s/%s is gone; giving back its devices", meta.namespace, meta.name)
-            failed = await self._removal(ClaimRef(meta.namespace, meta.name, meta.uid))
+            ref = ClaimRef(meta.namespace, meta.name, meta.uid)
+            failed = (await self.unprepare([ref]))[ref.uid]
             if failed is not None:
                 _log.error("claim %s/%s: %s", meta.namespace, meta.name, failed.message)
 
@@ -140,7 +152,7 @@ class Preparer:
             return Failed(self._reason(error, f"unpreparing claim {ref}"))
 
     def _reason(self, error: Exception, what: str) -> str:
-        """What the node is told. Errors that nobody has thought of are also logged with where they come from."""
+        """What the node is told, which knows the driver. Errors that nobody has thought of are also logged with where they come from."""
         if isinstance(error, KitError | ConfigError | CdiError):
             _log.warning("%s: %s", what, error)
             return str(error)
@@ -149,7 +161,7 @@ class Preparer:
             refused = isinstance(error, StatusError)
             return f"the API server {'refuses' if refused else 'cannot be asked'}: {error}"
         _log.error("%s failed", what, exc_info=error)
-        return f"driver {self._driver.name} failed: {type(error).__name__}: {error}"
+        return f"it failed: {type(error).__name__}: {error}"
 
     async def _prepare(self, ref: ClaimRef) -> Ready:
         record = await asyncio.to_thread(self._checkpoint.read, ref.uid)
@@ -201,26 +213,45 @@ class Preparer:
             raise PrepareError(f"claim {ref}: the API server does not answer") from None
 
     async def _take(self, record: Record) -> None:
-        """Write down that a claim gets its devices, unless another one has one of them. Raises PrepareError."""
+        """Write down that a claim gets its devices, unless others have them or something of them. Raises PrepareError."""
         async with self._locks.hold(_TAKING):
             await asyncio.to_thread(self._checkpoint.look)
-            for device in record.exclusive:
-                holder = self._checkpoint.holder(device)
-                if holder is not None and holder != record.uid:
-                    raise PrepareError(await self._busy(device, holder))
+            conflict = await self._conflict(record)
+            if conflict:
+                raise PrepareError(conflict)
             await asyncio.to_thread(self._checkpoint.write, record)
         self._metrics.prepared.set(len(self._checkpoint))
 
-    async def _busy(self, device: DeviceKey, holder: str) -> str:
-        record = await asyncio.to_thread(self._checkpoint.read, holder)
+    async def _conflict(self, record: Record) -> str:
+        """What keeps a claim from its devices; empty if nothing does."""
+        for device in record.exclusive:
+            holder = self._checkpoint.holder(device)
+            if holder is not None and holder != record.uid:
+                return f"device {device[1]} is still prepared for claim {await self._name(holder)}"
+        others = self._checkpoint.consumers(but=record.uid)
+        found = overlap(record.consuming, others, self._counters())
+        if found is None:
+            return ""
+        if not found.holders:
+            return f"device {found.device} overlaps with another device of the claim"
+        names = [await self._name(uid) for uid in found.holders]
+        return f"device {found.device} overlaps with what is still prepared for claim {', '.join(names)}"
+
+    async def _name(self, uid: str) -> str:
+        record = await asyncio.to_thread(self._checkpoint.read, uid)
         meta = record.claim.metadata if record is not None else None
-        named = f"{meta.namespace}/{meta.name}" if meta is not None else holder
-        return f"device {device[1]} is still prepared for claim {named}"
+        return f"{meta.namespace}/{meta.name}" if meta is not None else uid
 
     async def _carry_out(self, claim: Claim, found: ResourceClaim, started: Record) -> Ready:
         async with self._turn():
-            given: Preparation = await self._threads.call(self._driver.prepare, claim)
-        prepared = given if isinstance(given, Prepared) else Prepared(devices=tuple(given))
+            seen = await self._among_others(claim)
+            given: Preparation = await self._threads.call(self._driver.prepare, seen)
+            prepared = given if isinstance(given, Prepared) else Prepared(devices=tuple(given))
+            if self._driver.sees_others:  # the next claim must see what this one has got
+                taken = replace(started, state=prepared.state)
+                await asyncio.to_thread(self._checkpoint.write, taken)
+        if self._describes:
+            prepared = await asyncio.to_thread(self._files.add, found, claim, prepared)
         answer, spec = answer_for(self._driver.name, claim, prepared)
         completed = replace(
             started, stage="completed", state=prepared.state, answer=answer, spec=spec
@@ -243,9 +274,9 @@ class Preparer:
         """Have the driver undo what is prepared, then forget it."""
         claim = self._remembered(record)
         async with self._turn():
-            await self._threads.call(self._driver.unprepare, claim)
-        await asyncio.to_thread(self.forget_cdi, record.uid)
-        await asyncio.to_thread(self._checkpoint.remove, record.uid)
+            await self._threads.call(self._driver.unprepare, await self._among_others(claim))
+            await asyncio.to_thread(self.forget_files, record.uid)
+            await asyncio.to_thread(self._checkpoint.remove, record.uid)
         self._metrics.prepared.set(len(self._checkpoint))
 
     def _remembered(self, record: Record) -> Claim:
@@ -259,7 +290,19 @@ class Preparer:
 
     def _turn(self) -> AbstractAsyncContextManager[None]:
         """Of a driver that does one thing at a time."""
-        return self._locks.hold(_SERIAL) if self._driver.serialize else nullcontext()
+        one_at_a_time = self._driver.serialize or self._driver.sees_others
+        return self._locks.hold(_SERIAL) if one_at_a_time else nullcontext()
+
+    def claims(self) -> list[Claim]:
+        """The claims that have records. Raises CheckpointError, OSError."""
+        return [self._remembered(record) for record in self._checkpoint.records()]
+
+    async def _among_others(self, claim: Claim) -> Claim:
+        """A claim with what others have, for a driver that goes by it. Raises CheckpointError, OSError."""
+        if not self._driver.sees_others:
+            return claim
+        claims = await asyncio.to_thread(self.claims)
+        return replace(claim, others=tuple(each for each in claims if each.uid != claim.uid))
 
     def _write_cdi(self, record: Record, *, only_missing: bool = False) -> None:
         if record.spec is not None:
@@ -267,9 +310,10 @@ class Preparer:
             if not (only_missing and path.exists()):
                 write_spec(path, record.spec)
 
-    def forget_cdi(self, uid: str) -> None:
-        """Remove the CDI file of a claim, if there is one. Raises OSError."""
+    def forget_files(self, uid: str) -> None:
+        """Remove what there is for the containers of a claim. Raises OSError."""
         self._cdi_path(uid).unlink(missing_ok=True)
+        self._files.remove(uid)
 
     def _cdi_path(self, uid: str) -> Path:
         return self._cdi_dir / file_name(cdi_kind(self._driver.name), uid)

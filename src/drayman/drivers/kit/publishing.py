@@ -11,12 +11,14 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from drayman.api.core import Node
 from drayman.api.resource import ResourceSlice
 from drayman.cluster import Client
 from drayman.cluster.backoff import Backoff
-from drayman.cluster.errors import ClusterError, NotFoundError
+from drayman.cluster.errors import ClusterError, ForbiddenError, NotFoundError
 from drayman.cluster.informer import Informer, Notice, Selection
 from drayman.cluster.options import DeleteOptions, ListOptions, WriteOptions
+from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import NODES, RESOURCE_SLICES
 from drayman.drivers.kit.errors import PublishError
 from drayman.drivers.kit.metrics import Metrics
@@ -61,6 +63,7 @@ class Publication:
         """Publish, and publish again, until cancelled."""
         selection = Selection(RESOURCE_SLICES, field_selector=self._selector)
         failures = writes = 0
+        told = ""
         async with Informer(self._client, selection) as informer:
             informer.add_handler(self._notice)
             while True:
@@ -69,11 +72,18 @@ class Publication:
                 try:
                     writes = writes + 1 if await self.publish() else 0
                     failures = 0
+                    if told:
+                        _log.info("slices of %s: written", self._driver)
+                    told = ""
                 except (ClusterError, PublishError) as error:
                     self._metrics.publish_failures.inc()
                     failures += 1
-                    _log.warning("slices of %s: %s", self._driver, error)
-                    if isinstance(error, PublishError):
+                    is_lasting = isinstance(error, PublishError)
+                    level = logging.ERROR if is_lasting else logging.WARNING
+                    if str(error) != told:
+                        _log.log(level, "slices of %s: %s", self._driver, error)
+                    told = str(error)
+                    if is_lasting:
                         continue  # it stays wrong until something else is discovered
                     self._wake.set()
                 # Own writes come back as notices and find nothing to do. Writes again and again mean that somebody disagrees.
@@ -93,6 +103,7 @@ class Publication:
         contents = contents_to_publish(publisher, hardware)
         due = changes(publisher, await self._published(), contents, self._generation)
         await self._write(due)
+        await self._label(node, hardware.labels)
         self._metrics.devices.set(len(hardware.devices))
         return bool(due.count)
 
@@ -110,6 +121,19 @@ class Publication:
             await self._delete(each)
         for each in (*due.creates, *due.updates):
             self._generation = max(self._generation, each.spec.pool.generation)
+
+    async def _label(self, node: Node, labels: dict[str, str]) -> None:
+        """Drivers beside a kubelet may lack the right, and devices are of use without labels."""
+        missing = {
+            name: value for name, value in labels.items() if node.metadata.labels.get(name) != value
+        }
+        if not missing:
+            return
+        patch = merge_patch({"metadata": {"labels": missing}})
+        try:
+            await self._client.patch(NODES, self._node, patch, options=self._options)
+        except ForbiddenError as error:
+            _log.warning("node %s is not labelled %s: %s", self._node, missing, error)
 
     async def _delete(self, found: ResourceSlice) -> None:
         options = DeleteOptions(uid=found.metadata.uid)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
-from drayman.api.resource import Device, DeviceAttribute
+from drayman.api.resource import Device, DeviceAttribute, DeviceCapacity
 from drayman.drivers.describing import FALSE, Slot, capacity, integer, place, string, version
 from drayman.drivers.kit.model import Hardware
 from drayman.drivers.nvidia import mig
@@ -22,7 +22,8 @@ class GpuModel:
     product: str
     architecture: str
     compute_capability: str
-    memory_bytes: int
+    memory_bytes: int | None
+    """None for a GPU that uses the memory of its host."""
     mig_profiles: tuple[mig.Profile, ...]
     pci_id: str = ""
     addressing_mode: str | None = "HMM"
@@ -35,10 +36,12 @@ class GpuModel:
     cuda_version: str = "13.0.0"
 
     @property
-    def memory(self) -> str:
-        """As a quantity."""
+    def memory(self) -> dict[str, DeviceCapacity]:
+        """As a capacity, where it has any."""
+        if self.memory_bytes is None:
+            return {}
         whole, rest = divmod(self.memory_bytes, MEBIBYTE)
-        return str(self.memory_bytes) if rest else f"{whole}Mi"
+        return {"memory": capacity(str(self.memory_bytes) if rest else f"{whole}Mi")}
 
     @property
     def divided(self) -> mig.Amounts:
@@ -66,6 +69,8 @@ class Gpu:
     """The number of its device file."""
     uuid: str
     slot: Slot
+    nvlink: Mapping[str, DeviceAttribute] = field(default_factory=dict)
+    """What is to be said about its links, where the product does not say it."""
 
     @property
     def name(self) -> str:
@@ -86,7 +91,7 @@ def whole(gpu: Gpu) -> Device:
     return Device(
         name=gpu.name,
         attributes=_gpu_attributes(gpu),
-        capacity={"memory": capacity(gpu.model.memory)},
+        capacity=gpu.model.memory,
     )
 
 
@@ -103,7 +108,7 @@ def passed_through(gpu: Gpu) -> Device:
             "iommuFDEnabled": FALSE,
             **place(gpu.slot),
         },
-        capacity={"addressableMemory": capacity(gpu.model.memory)},
+        capacity={f"addressable{name.title()}": each for name, each in gpu.model.memory.items()},
     )
 
 
@@ -185,7 +190,7 @@ def _gpu_attributes(gpu: Gpu) -> dict[str, DeviceAttribute]:
     }
     if model.addressing_mode is not None:
         attributes["addressingMode"] = string(model.addressing_mode)
-    attributes |= place(gpu.slot)
+    attributes |= {**place(gpu.slot), **gpu.nvlink}
     if model.numbered:
         attributes |= {"index": integer(gpu.minor), "minor": integer(gpu.minor)}
     return attributes

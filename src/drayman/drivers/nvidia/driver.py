@@ -1,18 +1,21 @@
 """`gpu.nvidia.com`: GPUs for containers.
 
-Partitions are made when a claim is prepared and destroyed when it is unprepared (`--dynamic-mig`), or published as they are. What was half
-done is found by its place, not by what was remembered: the name of a partition says where it is.
+Partitions are made when a claim is prepared and destroyed when it is unprepared (`--dynamic-mig`), or published as they are. What is undone
+goes by what was prepared, never by the options of today: those that the driver makes are the ones that consume counters.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import ClassVar, Final
 
 import click
+from msgspec import Struct, convert, to_builtins
+from msgspec.structs import replace
 
 from drayman.api.resource import Device
 from drayman.driver_configs.decoding import Config
@@ -28,18 +31,23 @@ from drayman.drivers.kit.model import (
     Prepared,
     PreparedDevice,
 )
-from drayman.drivers.nvidia import devices, files, mig, programs
+from drayman.drivers.nvidia import devices, files, programs
 from drayman.drivers.nvidia.devices import DRIVER, Gpu
-from drayman.drivers.nvidia.discovery import discover, existing_partitions
+from drayman.drivers.nvidia.discovery import Found, clique, discover, existing_partitions
+from drayman.drivers.nvidia.dividing import Divider
 from drayman.drivers.nvidia.health import Monitor
-from drayman.drivers.nvidia.nvml import GpuFacts, Instance, MigDevice, Nvml
+from drayman.drivers.nvidia.nvml import Nvml
+from drayman.drivers.nvidia.partitions import MigDevice
 from drayman.plugins.cdi import DeviceNode, Mount
 
+NVLINK_DOMAIN: Final = "nvidia.com/gpu.clique"
+"""The label of nodes by which racks that NVLink joins are recognised, as NVIDIA's feature discovery writes it."""
 _log: Final = logging.getLogger(__name__)
 MPS_DIR: Final = Path("/var/run/drayman/mps")
 _VOID: Final = {"NVIDIA_VISIBLE_DEVICES": "void"}
 """NVIDIA's own runtime, where it is installed too, is not to add anything."""
 _SHARED_MEMORY: Final = "/dev/shm"
+_MPS_MOUNT: Final = ("rw", "nosuid", "nodev", "rbind", "rprivate")
 
 
 class NvidiaGpuDriver(Driver):
@@ -66,6 +74,13 @@ class NvidiaGpuDriver(Driver):
             metavar="DIR",
             help="Where the control daemons of MPS have their pipes and logs.",
         ),
+        click.Option(
+            ["--ignored-xids"],
+            default="",
+            metavar="LIST",
+            callback=lambda _context, _option, value: _numbers(value),
+            help="Errors of GPUs (XID) that only inform, beside those that programs cause, such as 63,94.",
+        ),
     )
 
     def __init__(
@@ -74,6 +89,7 @@ class NvidiaGpuDriver(Driver):
         dynamic_mig: bool = False,
         destroy_unknown_mig: bool = False,
         mps_dir: Path = MPS_DIR,
+        ignored_xids: Collection[int] = (),
         *,
         nvml: Nvml | None = None,
         root: Path = Path("/"),
@@ -85,11 +101,10 @@ class NvidiaGpuDriver(Driver):
         self._mps_dir = mps_dir
         self._nvml = nvml or Nvml.load()
         self._root = root
-        self._gpus: dict[str, Gpu] = {}
-        self._names: tuple[str, ...] = ()
-        """Of the devices that were discovered last."""
-        self._dividing = Lock()
-        self._monitor = Monitor(self._nvml)
+        self._found: dict[str, Found] = {}
+        """GPUs by their names."""
+        self._monitor = Monitor(self._nvml, ignored_xids)
+        self._divider = Divider(self._nvml, self._monitor, lambda: self.folder)
 
     @classmethod
     def config_type(cls, device: Device) -> type[Config] | None:
@@ -101,108 +116,134 @@ class NvidiaGpuDriver(Driver):
         """Destroys partitions that no claim has, if that is wanted."""
         if not (self._dynamic and self._destroy_unknown):
             return
-        self._read()
         known = {each.name for claim in claims for each in claim.devices}
-        for gpu in self._gpus.values():
-            if not self._nvml.mig_mode(gpu.uuid):
-                continue
-            for instance in self._nvml.instances(gpu.uuid):
-                name = _partition_name(gpu, instance)
-                if name not in known:
-                    _log.warning("destroying partition %s, which no claim has", name)
-                    self._nvml.destroy_partition(gpu.uuid, instance)
+        own = [each.gpu for each in self._read() if not (each.is_lost or each.facts.is_lent)]
+        self._divider.destroy_unknown(own, known)
 
     def discover(self) -> Hardware:
-        found = self._discover()
-        self._names = tuple(device.name for device in found.devices)
-        return found
-
-    def _discover(self) -> Hardware:
         found = self._read()
-        if self._dynamic:
-            return self._dividable([gpu for gpu, _ in found])
-        return Hardware.of(
-            device
-            for gpu, facts in found
-            for device in (
-                devices.partitions(gpu, existing_partitions(self._nvml, gpu))
-                if facts.mig_enabled
-                else [devices.whole(gpu)]
-            )
+        described = (
+            self._dividable(found) if self._dynamic else Hardware.of(_all_as_they_are(found))
         )
+        uuids = {each.gpu.name: each.gpu.uuid for each in found}
+        self._monitor.follow(
+            {device.name: uuids[_gpu_name(device.name)] for device in described.devices},
+            [each.gpu.uuid for each in found if each.is_lost],
+        )
+        domain = clique(found)
+        return described if domain is None else replace(described, labels={NVLINK_DOMAIN: domain})
 
-    def _read(self) -> list[tuple[Gpu, GpuFacts]]:
-        found = discover(self._nvml, self._root)
-        self._gpus = {gpu.name: gpu for gpu, _ in found}
-        self._monitor.follow({gpu.uuid for gpu, _ in found})
+    def _read(self) -> list[Found]:
+        found = discover(self._nvml, self._root, self._found.values())
+        self._found = {each.gpu.name: each for each in found}
         return found
 
-    def _dividable(self, gpus: Sequence[Gpu]) -> Hardware:
+    @staticmethod
+    def _dividable(found: Sequence[Found]) -> Hardware:
         """Whole and in parts, where a GPU can be both; where it has to be reset in between, as it is."""
-        dividing, whole = [], []
-        for gpu in gpus:
-            reset = not gpu.model.divides_when_idle
-            if not gpu.model.mig_profiles or (reset and not self._nvml.mig_mode(gpu.uuid)):
-                whole.append(devices.whole(gpu))
+        dividing: list[Gpu] = []
+        fixed: list[Found] = []
+        for each in found:
+            model, facts = each.gpu.model, each.facts
+            reset = not model.divides_when_idle
+            if not model.mig_profiles or facts.is_lent or (reset and not facts.mig_enabled):
+                fixed.append(each)
             else:
-                dividing.append(gpu)
-        found = devices.dividable(dividing)
-        groups = (*((tuple(whole),) if whole else ()), *found.groups)
-        return Hardware(groups=groups, counters=found.counters)
+                dividing.append(each.gpu)
+        parts = devices.dividable(dividing)
+        whole = tuple(_all_as_they_are(fixed))
+        groups = (*((whole,) if whole else ()), *parts.groups)
+        return Hardware(groups=groups, counters=parts.counters)
 
     def _gpu(self, device: Allocated) -> Gpu:
         """The GPU that a device is, or is a part of."""
-        name = device.name.partition("-mig-")[0]
-        if name not in self._gpus:
+        name = _gpu_name(device.name)
+        if name not in self._found:
             self._read()
-        if name not in self._gpus:
+        if name not in self._found:
             raise PrepareError(f"{name} is not on node {self.node} any more")
-        return self._gpus[name]
+        return self._found[name].gpu
 
     # --- Preparing -----------------------------------------------------------------------------
 
     def prepare(self, claim: Claim) -> Prepared:
-        prepared: list[PreparedDevice] = []
-        shared: dict[str, MpsConfig] = {}
-        sliced = [self._gpu(each).uuid for each in claim.devices if _is_sliced(each)]
-        for each in claim.devices:
-            gpu = self._gpu(each)
-            if _is_partition(each):
-                made = self._partition(gpu, each)
-                nodes, uuid = self._nodes_of_partition(gpu, made), made.uuid
-            else:
-                if not each.admin_access:
-                    self._undivide(gpu)
-                nodes, uuid = files.gpu_nodes(self._root, gpu.minor, gpu.slot.bus_id), gpu.uuid
-            if not each.admin_access:
-                settings = self._share(gpu, each)
-                if settings is not None:
-                    shared[uuid] = settings
-            prepared.append(PreparedDevice(device=each, device_nodes=nodes))
-        mounts = files.mounts_of_libraries(self._root)
-        more = self._start_mps(claim, shared)
+        used = [self._use(each) for each in claim.devices]
+        libraries = files.libraries(self._root)
+        hooks = files.hooks(self._root, libraries) if self.runs_hooks else []
+        mounts = files.mounts(self._root, libraries, by_all_names=not hooks)
+        if not self.runs_hooks:
+            assert self.folder is not None, "the kit says where it is, with what the runtime does"
+            mounts += files.fixed_device_files(self._root, self.folder)
+        daemon = self._start_mps(claim, used)
         return Prepared(
-            devices=prepared,
-            env={**_VOID, **({"CUDA_MPS_PIPE_DIRECTORY": more[0].host_path} if more else {})},
+            devices=[each.prepared(daemon) for each in used],
+            env=_VOID,
             device_nodes=files.common_nodes(self._root),
-            mounts=[*mounts, *more],
-            hooks=files.hooks(self._root, mounts),
-            state={"sliced": sliced},
+            mounts=mounts,
+            hooks=hooks,
+            state=None if daemon is None else to_builtins(_State(mps=str(daemon.folder))),
         )
 
+    def _use(self, device: Allocated) -> _Used:
+        gpu = self._gpu(device)
+        if not self._nvml.is_there(gpu.uuid):
+            raise PrepareError(f"{gpu.name} has fallen off the bus")
+        if _is_partition(device):
+            made = self._partition(gpu, device)
+            ids = made.instance.id, made.compute_id
+            nodes, uuid = files.partition_nodes(self._root, gpu.minor, *ids), made.uuid
+        else:
+            if not device.admin_access:
+                self._divider.put_together(gpu)
+            nodes, uuid = files.gpu_nodes(self._root, gpu.minor, gpu.slot.bus_id), gpu.uuid
+        mps = None if device.admin_access else self._share(gpu, device)
+        return _Used(device, uuid, nodes, mps)
+
+    def _partition(self, gpu: Gpu, device: Allocated) -> MigDevice:
+        """Raises PrepareError for one that is not there and is not to be made: whoever only looks changes nothing."""
+        if device.device.consumes_counters and not device.admin_access:
+            return self._divider.make(gpu, device.name)
+        found = self._divider.find(gpu, device.name)
+        if found is None:
+            raise PrepareError(f"partition {device.name} is not there")
+        return found
+
     def unprepare(self, claim: Claim) -> None:
-        programs.MpsDaemon(self._mps_dir / claim.uid).stop()
-        for each in claim.devices:
-            if each.admin_access:
-                continue
-            gpu = self._gpu(each)
-            if _is_partition(each):
-                if self._dynamic:
-                    self._destroy(gpu, each.name)
-            elif _sharing(each) is not None:
-                self._nvml.set_exclusive(gpu.uuid, exclusive=False)
-        for uuid in claim.state["sliced"] if isinstance(claim.state, dict) else ():
-            programs.set_time_slice(uuid, 0)
+        """What of it cannot be undone does not keep the rest."""
+        undoing: list[Callable[[], None]] = [self._mps_daemon(claim).stop]
+        undoing += [
+            partial(self._give_back, each) for each in claim.devices if not each.admin_access
+        ]
+        problems = []
+        for undo in undoing:
+            try:
+                undo()
+            except (PrepareError, OSError, self._nvml.error) as error:
+                problems.append(str(error))
+        if problems:
+            raise PrepareError("; ".join(problems))
+
+    def _give_back(self, device: Allocated) -> None:
+        """A GPU that is gone has taken its state with it."""
+        if not self._nvml.is_there(_gpu_uuid(device)):
+            _log.warning("%s is gone: there is nothing to undo", device.name)
+            return
+        gpu = self._gpu(device)
+        if _is_partition(device):
+            if device.device.consumes_counters:
+                self._divider.destroy(gpu, device.name)
+        elif _sharing(device) is not None:
+            self._nvml.set_exclusive(gpu.uuid, exclusive=False)
+        if _is_sliced(device):
+            self._end_time_slices(gpu)
+
+    @staticmethod
+    def _end_time_slices(gpu: Gpu) -> None:
+        """Where the program is missing, there are none: it may be why the claim could not be prepared."""
+        if programs.is_installed(programs.SMI):
+            programs.set_time_slice(gpu.uuid, 0)
+        else:
+            _log.warning("the time slices of %s stay: there is no %s", gpu.name, programs.SMI)
 
     def _share(self, gpu: Gpu, device: Allocated) -> MpsConfig | None:
         """Sets how a device is shared; the settings of MPS, if that is how."""
@@ -220,70 +261,79 @@ class NvidiaGpuDriver(Driver):
         programs.set_time_slice(gpu.uuid, config.sharing.time_slicing_config.number)
         return None
 
-    def _start_mps(self, claim: Claim, shared: dict[str, MpsConfig]) -> list[Mount]:
-        """One daemon for all devices of the claim that MPS shares; the first mount is that of its pipes."""
+    def _start_mps(self, claim: Claim, used: Sequence[_Used]) -> programs.MpsDaemon | None:
+        """One daemon for all devices of the claim that MPS shares."""
+        shared = {each.uuid: each.mps for each in used if each.mps is not None}
         if not shared:
-            return []
+            return None
         settings = list(shared.values())
         if any(each != settings[0] for each in settings):
             raise PrepareError("sharing.mpsConfig: devices of one claim have different settings")
-        daemon = programs.MpsDaemon(self._mps_dir / claim.uid)
+        daemon = self._mps_daemon(claim)
         daemon.start(list(shared), settings[0])
-        folders = (str(daemon.pipes), _SHARED_MEMORY)
-        options = ("rw", "nosuid", "nodev", "rbind", "rprivate")
-        return [Mount(host_path=each, container_path=each, options=options) for each in folders]
+        return daemon
 
-    # --- Partitions ----------------------------------------------------------------------------
-
-    def _partition(self, gpu: Gpu, device: Allocated) -> MigDevice:
-        for found in self._nvml.mig_devices(gpu.uuid) if self._nvml.mig_mode(gpu.uuid) else ():
-            if _partition_name(gpu, found.instance) == device.name:
-                return found
-        if not self._dynamic:
-            raise PrepareError(f"partition {device.name} is not there any more")
-        profile, start = _placement(gpu, device.name)
-        with self._dividing:
-            if not self._nvml.mig_mode(gpu.uuid):
-                self._nvml.set_mig_mode(gpu.uuid, enabled=True)
-            return self._nvml.create_partition(gpu.uuid, profile, start)
-
-    def _destroy(self, gpu: Gpu, name: str) -> None:
-        with self._dividing:
-            if not self._nvml.mig_mode(gpu.uuid):
-                return
-            for instance in self._nvml.instances(gpu.uuid):
-                if _partition_name(gpu, instance) == name:
-                    self._nvml.destroy_partition(gpu.uuid, instance)
-
-    def _undivide(self, gpu: Gpu) -> None:
-        """A GPU in MIG mode cannot be used as a whole."""
-        with self._dividing:
-            if not self._nvml.mig_mode(gpu.uuid):
-                return
-            left = self._nvml.instances(gpu.uuid)
-            if left:
-                names = ", ".join(_partition_name(gpu, each) for each in left)
-                raise PrepareError(
-                    f"{gpu.name} is divided, and no claim has {names}; --destroy-unknown-mig destroys such"
-                )
-            self._nvml.set_mig_mode(gpu.uuid, enabled=False)
-
-    def _nodes_of_partition(self, gpu: Gpu, made: MigDevice) -> list[DeviceNode]:
-        return [
-            *files.gpu_nodes(self._root, gpu.minor, gpu.slot.bus_id),
-            *files.partition_nodes(self._root, gpu.minor, made.instance.id, made.compute_id),
-        ]
+    def _mps_daemon(self, claim: Claim) -> programs.MpsDaemon:
+        """Where it was started, whatever the options say by now."""
+        state = convert(claim.state or {}, _State)
+        return programs.MpsDaemon(Path(state.mps) if state.mps else self._mps_dir / claim.uid)
 
     # --- Health --------------------------------------------------------------------------------
 
     async def health(self) -> AsyncIterator[Iterable[Health]]:
         """Critical errors (XID) of the GPUs, as soon as NVML reports them. They stay until the driver is started anew."""
-        async for errors in self._monitor.run():
-            yield [
-                report
-                for device in self._names
-                for report in errors.reports(device, self._gpus[device.partition("-mig-")[0]].uuid)
-            ]
+        async for reports in self._monitor.run():
+            yield reports
+
+
+class _State(Struct, frozen=True, omit_defaults=True):
+    """What has to be known to undo a claim."""
+
+    mps: str = ""
+    """The folder of its control daemon."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Used:
+    """A device that is ready for containers."""
+
+    device: Allocated
+    uuid: str
+    nodes: Sequence[DeviceNode]
+    mps: MpsConfig | None
+    """How MPS shares it, if that is how."""
+
+    def prepared(self, daemon: programs.MpsDaemon | None) -> PreparedDevice:
+        if daemon is None or self.mps is None:
+            return PreparedDevice(device=self.device, device_nodes=self.nodes)
+        pipes = str(daemon.pipes)
+        return PreparedDevice(
+            device=self.device,
+            device_nodes=self.nodes,
+            env={"CUDA_MPS_PIPE_DIRECTORY": pipes},
+            mounts=[
+                Mount(host_path=each, container_path=each, options=_MPS_MOUNT)
+                for each in (pipes, _SHARED_MEMORY)
+            ],
+        )
+
+
+def _all_as_they_are(found: Iterable[Found]) -> Iterator[Device]:
+    for each in found:
+        if each.facts.mig_enabled:
+            yield from devices.partitions(each.gpu, existing_partitions(each))
+        else:
+            yield devices.whole(each.gpu)
+
+
+def _gpu_name(device: str) -> str:
+    return device.partition("-mig-")[0]
+
+
+def _gpu_uuid(device: Allocated) -> str:
+    """Of the GPU that a device is, or is a part of, as it was published."""
+    said = device.device.attributes["parentUUID" if _is_partition(device) else "uuid"]
+    return said.string or ""
 
 
 def _is_partition(device: Allocated) -> bool:
@@ -304,17 +354,8 @@ def _sharing(device: Allocated) -> object:
     return getattr(device.config, "sharing", None)
 
 
-def _placement(gpu: Gpu, name: str) -> tuple[mig.Profile, int]:
-    """The profile of a partition and where it starts, by its name."""
-    for profile in gpu.model.mig_profiles:
-        for start in profile.starts:
-            if profile.device_name(gpu.name, start) == name:
-                return profile, start
-    raise PrepareError(f"{gpu.name} has no partition {name}")
-
-
-def _partition_name(gpu: Gpu, instance: Instance) -> str:
-    for profile in gpu.model.mig_profiles:
-        if profile.id == instance.profile_id:
-            return profile.device_name(gpu.name, instance.start)
-    return f"{gpu.name}, instance {instance.id}"
+def _numbers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(each) for each in text.split(",") if each.strip())
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no list of numbers, such as 63,94") from None

@@ -10,6 +10,8 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
+from time import monotonic, sleep
 from typing import Final
 
 from drayman.api.quantity import Quantity
@@ -20,65 +22,106 @@ SMI: Final = "nvidia-smi"
 MPS_CONTROL: Final = "nvidia-cuda-mps-control"
 _TIMEOUT_S: Final = 20.0
 _ERROR_LINES: Final = 3
+_CONTROL: Final = "control"
+_START_S: Final = 10.0
+_LOOK_S: Final = 0.05
+_QUIT_S: Final = 5
+
+
+def is_installed(program: str) -> bool:
+    return shutil.which(program) is not None
 
 
 def run(arguments: Sequence[str], *, stdin: str = "", env: Mapping[str, str] | None = None) -> str:
-    """What a program prints. Raises PrepareError with what it complains about."""
+    """What a program prints. Raises PrepareError with what it complains about.
+
+    It prints into a file: of a pipe one would wait for the end, which does not come from a program that leaves a daemon behind.
+    """
     program = arguments[0]
-    if shutil.which(program) is None:
+    if not is_installed(program):
         raise PrepareError(f"{program} is not installed on the node")
-    try:
-        done = subprocess.run(
-            arguments,
-            input=stdin,
-            env={**os.environ, **(env or {})},
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise PrepareError(f"{program} did not end within {_TIMEOUT_S:g} s") from None
+    with TemporaryFile("w+", errors="replace") as output:
+        try:
+            done = subprocess.run(
+                arguments,
+                input=stdin,
+                env={**os.environ, **(env or {})},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=_TIMEOUT_S,
+                check=False,
+                start_new_session=True,
+            )
+        except subprocess.TimeoutExpired:
+            raise PrepareError(f"{program} did not end within {_TIMEOUT_S:g} s") from None
+        output.seek(0)
+        said = output.read()
     if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines()[-_ERROR_LINES:]
-        raise PrepareError(f"{program} failed with {done.returncode}: {' '.join(said)}")
-    return done.stdout
+        last = " ".join(said.strip().splitlines()[-_ERROR_LINES:])
+        raise PrepareError(f"{program} failed with {done.returncode}: {last}")
+    return said
 
 
 def set_time_slice(uuid: str, interval: int) -> None:
     """How long a program keeps a GPU that others want too: 0 for the default, up to 3. Raises PrepareError."""
-    run([SMI, "compute-policy", "-i", uuid, f"--set-timeslice={interval}"])
+    run([SMI, "compute-policy", "-i", uuid, "--set-timeslice", str(interval)])
 
 
 class MpsDaemon:
     """The control daemon of a claim."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
 
     @property
     def pipes(self) -> Path:
         """Where programs find it."""
-        return self._folder / "pipe"
+        return self.folder / "pipe"
 
     def start(self, uuids: Sequence[str], config: MpsConfig) -> None:
         """Run it for GPUs, or partitions of them. Raises PrepareError."""
-        log = self._folder / "log"
-        for folder in (self.pipes, log):
+        log = self.folder / "log"
+        for folder in (self.folder, self.pipes, log):
             folder.mkdir(parents=True, exist_ok=True)
-        more = ["--multiuser-server"] if config.multi_user else []
+            folder.chmod(0o755)  # programs of other users look for the daemon here
+        more = ["-M"] if config.multi_user else []
         visible = {"CUDA_VISIBLE_DEVICES": ",".join(uuids), "CUDA_MPS_LOG_DIRECTORY": str(log)}
         run([MPS_CONTROL, "-d", *more], env={**self._env, **visible})
+        self._await()
         for command in commands(uuids, config):
             self.tell(command)
 
+    def _await(self) -> None:
+        """A program that starts before there is a daemon to be found goes on without it, and without its limits."""
+        end = monotonic() + _START_S
+        while not (self.pipes / _CONTROL).exists():
+            if monotonic() > end:
+                raise PrepareError(f"{MPS_CONTROL} has not opened its pipe within {_START_S:g} s")
+            sleep(_LOOK_S)
+
     def stop(self) -> None:
-        """End it and forget its folder; one that does not run is not an error. Raises PrepareError and OSError."""
-        if not self._folder.exists():
+        """End it and forget its folder; one that does not run is not an error. Raises PrepareError and OSError.
+
+        Programs that still use it get a while to end, and are then ended with it.
+        """
+        if not self.folder.exists():
             return
-        if (self.pipes / "control").exists():
-            self.tell("quit")
-        shutil.rmtree(self._folder)
+        if (self.pipes / _CONTROL).exists() and self._is_running():
+            self.tell(f"quit -t {_QUIT_S}")
+        shutil.rmtree(self.folder)
+
+    def _is_running(self) -> bool:
+        """One that has crashed leaves its pipe behind. Where it does not say which process it is, it is taken to run."""
+        note = self.pipes / f"{MPS_CONTROL}.pid"
+        pid = note.read_text().strip() if note.exists() else ""
+        if not pid:
+            return True
+        try:
+            name = Path(f"/proc/{pid}/comm").read_text().strip()
+        except FileNotFoundError:
+            return False
+        return MPS_CONTROL.startswith(name)
 
     def tell(self, command: str) -> str:
         """Raises PrepareError."""

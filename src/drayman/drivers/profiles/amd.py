@@ -12,7 +12,9 @@ from typing import Final
 
 from drayman.api.resource import Device, ResourceSlice
 from drayman.drivers.amd.devices import DRIVER, Gpu, device
-from drayman.drivers.describing import Slot, device_class, fingerprint
+from drayman.drivers.classes import classes_of
+from drayman.drivers.describing import Slot, fingerprint
+from drayman.drivers.dranet.devices import DRIVER as DRANET
 from drayman.drivers.profiles import dranet, processors
 from drayman.drivers.profiles.hardware import pool_slices
 from drayman.drivers.profiles.machines import Machine
@@ -114,7 +116,7 @@ def _devices(node_name: str, mode: _Mode) -> tuple[ResourceSlice, ...]:
 
 def _profile(name: str, summary: str, mode: _Mode) -> Profile:
     machine = Machine("mi300x-8", 192, "2304Gi", labels=_labels(mode))
-    devices, classes = partial(_devices, mode=mode), (device_class(DRIVER), *dranet.CLASSES)
+    devices, classes = partial(_devices, mode=mode), classes_of(DRIVER, DRANET)
     return processors.profile(name, summary, machine, devices, classes)
 
 

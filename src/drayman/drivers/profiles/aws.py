@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from drayman.drivers.classes import EFA
 from drayman.drivers.describing import Slot
 from drayman.drivers.profiles import dranet
 from drayman.drivers.profiles.machines import Machine
@@ -36,7 +37,7 @@ def _p4d() -> Board:
         gpus,
         nics,
         "p4d.24xlarge",
-        (dranet.EFA_CLASS,),
+        (EFA,),
     )
 
 
@@ -57,7 +58,7 @@ def _p5() -> Board:
         tuple(gpus),
         tuple(nics),
         "p5.48xlarge",
-        (dranet.EFA_CLASS,),
+        (EFA,),
     )
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from drayman.drivers.classes import classes_of
 from drayman.drivers.describing import Slot
+from drayman.drivers.dranet.devices import DRIVER as DRANET
 from drayman.drivers.nvidia.devices import GpuModel
 from drayman.drivers.profiles import dranet, machines, nvidia
 from drayman.drivers.profiles.hardware import HardwareNode
@@ -18,7 +20,6 @@ from drayman.drivers.profiles.nvidia_boards import Board, profile
 from drayman.drivers.profiles.nvidia_products import (
     A100_40GB,
     B200_SXM,
-    CLASSES,
     H100_SXM,
     H200_SXM,
 )
@@ -124,4 +125,4 @@ def dgx_h100(
     )
     spot = Spot(node_name, "rack-0", "block-0")
     node = machines.node(spot, _MACHINE_H100, nvidia.labels(H100_SXM, len(_H100.gpus), "DGXH100"))
-    return HardwareNode(node, slices, (*CLASSES, *dranet.CLASSES))
+    return HardwareNode(node, slices, classes_of(*nvidia.DRIVERS, DRANET))

@@ -7,19 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from drayman.api.resource import ResourceSlice
-from drayman.drivers.describing import Slot, device_class, fingerprint
+from drayman.drivers.describing import Slot, fingerprint
 from drayman.drivers.dranet.devices import DRIVER, Interface, device
 from drayman.drivers.profiles.hardware import pool_slices
-
-# DRANET comes without classes; these are the ones that its users write.
-CLASSES: Final = (
-    device_class("dranet", "device.driver == 'dra.net'"),
-    device_class("rdma", "device.driver == 'dra.net' && device.attributes['dra.net'].rdma == true"),
-)
-EFA_CLASS: Final = device_class(
-    "efa",
-    "device.driver == 'dra.net' && device.attributes['dra.net'].pciDevice == 'Elastic Fabric Adapter (EFA)'",
-)
 
 
 @dataclass(frozen=True, slots=True)

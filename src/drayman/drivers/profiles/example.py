@@ -9,7 +9,8 @@ from functools import partial
 from typing import Final
 
 from drayman.api.resource import ResourceSlice
-from drayman.drivers.example.devices import CLASSES, CPU, GPU, NET, Setting, cpus, gpus, nics
+from drayman.drivers.classes import classes_of
+from drayman.drivers.example.devices import CPU, GPU, NET, Setting, cpus, gpus, nics
 from drayman.drivers.kit.model import Hardware
 from drayman.drivers.profiles import machines
 from drayman.drivers.profiles.hardware import HardwareNode, pool_slices
@@ -31,7 +32,7 @@ def _build(spot: Spot, setting: Setting) -> HardwareNode:
             *_slices(spot, NET, nics(spot.name)),
             *_slices(spot, CPU, cpus(_MACHINE.numa_nodes, _MACHINE.cpus // _MACHINE.numa_nodes)),
         ),
-        CLASSES,
+        classes_of(GPU, NET, CPU),
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from drayman.api.resource import ResourceSlice
-from drayman.drivers.describing import Slot, device_class, uuid
+from drayman.drivers.classes import classes_of
+from drayman.drivers.describing import Slot, uuid
 from drayman.drivers.furiosa.devices import DRIVER, card
 from drayman.drivers.profiles import processors
 from drayman.drivers.profiles.hardware import pool_slices
@@ -34,6 +35,6 @@ PROFILES: Final = (
         "8 x Furiosa RNGD 48 GB, four per socket",
         Machine("rngd-8", 128, "1Ti", labels=_LABELS),
         _cards,
-        (device_class(DRIVER),),
+        classes_of(DRIVER),
     ),
 )

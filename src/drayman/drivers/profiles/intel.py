@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from drayman.api.resource import Device, ResourceSlice
-from drayman.drivers.describing import Slot, device_class, fingerprint, string
+from drayman.drivers.classes import classes_of
+from drayman.drivers.describing import Slot, fingerprint, string
 from drayman.drivers.intel import devices
 from drayman.drivers.intel.devices import GAUDI, GPU, Gaudi, Gpu
 from drayman.drivers.profiles.hardware import pool_slices
@@ -16,10 +17,6 @@ from drayman.drivers.profiles.machines import Machine
 from drayman.drivers.profiles.processors import profile
 
 QAT: Final = "qat.intel.com"
-_GPU_CLASSES: Final = (
-    device_class(GPU),
-    device_class("gpu-vfio.intel.com", f"device.driver == '{GPU}'"),
-)
 _LABEL: Final = "intel.feature.node.kubernetes.io"
 _GAUDI_MACHINE: Final = Machine("gaudi3-8", 224, "2Ti", labels={f"{_LABEL}/gaudi": "true"})
 _GPU_MACHINE: Final = Machine("max-1550-8", 208, "1Ti", labels={f"{_LABEL}/gpu": "true"})
@@ -91,7 +88,7 @@ def _virtual_functions(node_name: str) -> tuple[ResourceSlice, ...]:
 
 
 PROFILES: Final = (
-    profile("gaudi3", "8 x Gaudi3, four per socket", _GAUDI_MACHINE, _gaudis, (device_class(GAUDI),)),
-    profile("max-1550", "8 x Data Center GPU Max 1550 128 GB, four per socket", _GPU_MACHINE, _gpus, _GPU_CLASSES),
-    profile("qat", "4 x QuickAssist 4xxx with 16 virtual functions each", _QAT_MACHINE, _virtual_functions, (device_class(QAT),)),
+    profile("gaudi3", "8 x Gaudi3, four per socket", _GAUDI_MACHINE, _gaudis, classes_of(GAUDI)),
+    profile("max-1550", "8 x Data Center GPU Max 1550 128 GB, four per socket", _GPU_MACHINE, _gpus, classes_of(GPU)),
+    profile("qat", "4 x QuickAssist 4xxx with 16 virtual functions each", _QAT_MACHINE, _virtual_functions, classes_of(QAT)),
 )  # fmt: skip

@@ -12,6 +12,7 @@ from drayman.drivers.nvidia.devices import DRIVER, MEBIBYTE, Gpu, GpuModel
 from drayman.drivers.profiles.hardware import pool_slices
 
 COMPUTE_DOMAIN_DRIVER: Final = "compute-domain.nvidia.com"
+DRIVERS: Final = (DRIVER, COMPUTE_DOMAIN_DRIVER)
 
 
 def labels(model: GpuModel, count: int, machine: str) -> dict[str, str]:
@@ -21,7 +22,7 @@ def labels(model: GpuModel, count: int, machine: str) -> dict[str, str]:
         "nvidia.com/gpu.present": "true",
         "nvidia.com/gpu.product": product,
         "nvidia.com/gpu.count": str(count),
-        "nvidia.com/gpu.memory": str(model.memory_bytes // MEBIBYTE),
+        "nvidia.com/gpu.memory": str((model.memory_bytes or 0) // MEBIBYTE),
         "nvidia.com/gpu.family": model.architecture.lower(),
         "nvidia.com/gpu.machine": machine,
     }

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from functools import partial
 
 from drayman.api.resource import DeviceClass, ResourceSlice
+from drayman.drivers.classes import classes_of
+from drayman.drivers.cpu.devices import DRIVER as CPU
 from drayman.drivers.describing import Slot
+from drayman.drivers.dranet.devices import DRIVER as DRANET
 from drayman.drivers.nvidia.devices import GpuModel
 from drayman.drivers.profiles import dranet, machines, nvidia, processors
 from drayman.drivers.profiles.hardware import HardwareNode
 from drayman.drivers.profiles.machines import Machine, Spot
-from drayman.drivers.profiles.nvidia_products import CLASSES, DEFINITIONS
+from drayman.drivers.profiles.nvidia_products import DEFINITIONS
 from drayman.drivers.profiles.profile import Profile
 
 Gpus = Callable[[str, GpuModel, Sequence[Slot]], tuple[ResourceSlice, ...]]
@@ -50,7 +53,7 @@ def build(
             *nvidia.compute_domain(spot.name),
             *processors.numa_groups(spot.name, board.machine),
         ),
-        (*CLASSES, *dranet.CLASSES, *processors.CLASSES, *board.classes),
+        (*classes_of(*nvidia.DRIVERS, DRANET, CPU), *board.classes),
         DEFINITIONS,
     )
 

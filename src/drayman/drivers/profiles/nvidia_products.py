@@ -1,12 +1,10 @@
-"""NVIDIA's GPUs, and the classes and kinds that its drivers install."""
+"""NVIDIA's GPUs, and the kinds that its drivers install."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from drayman.api.resource import DeviceClass
 from drayman.api.struct import Json
-from drayman.drivers.describing import device_class
 from drayman.drivers.nvidia import mig
 from drayman.drivers.nvidia.devices import MEBIBYTE, GpuModel
 
@@ -64,31 +62,6 @@ GB200: Final = GpuModel(
 )
 
 MODELS: Final = (A100_40GB, A100_80GB, H100_SXM, H200_SXM, B200_SXM, GB200)
-
-
-def _of_type(name: str, type_: str, extended_resource: str | None = None) -> DeviceClass:
-    expression = (
-        "device.driver == 'gpu.nvidia.com'"
-        f" && device.attributes['gpu.nvidia.com'].type == '{type_}'"
-    )
-    return device_class(name, expression, extended_resource)
-
-
-_COMPUTE_DOMAIN = (
-    "device.driver == 'compute-domain.nvidia.com'"
-    " && device.attributes['compute-domain.nvidia.com'].type == "
-)
-_CHANNEL = f"{_COMPUTE_DOMAIN}'channel' && device.attributes['compute-domain.nvidia.com'].id == 0"
-
-CLASSES: Final = (
-    _of_type("gpu.nvidia.com", "gpu", extended_resource="nvidia.com/gpu"),
-    _of_type("mig.nvidia.com", "mig"),
-    _of_type("vfio.gpu.nvidia.com", "vfio"),
-    device_class("compute-domain-daemon.nvidia.com", f"{_COMPUTE_DOMAIN}'daemon'"),
-    device_class("compute-domain-default-channel.nvidia.com", _CHANNEL),
-    # What the channel was called before there were compute domains; the driver's quick start still asks for it.
-    device_class("imex.nvidia.com", _CHANNEL),
-)
 
 
 def _definition(kind: str, spec: dict[str, Json], status: dict[str, Json]) -> dict[str, Json]:

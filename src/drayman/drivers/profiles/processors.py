@@ -9,14 +9,13 @@ from collections.abc import Callable
 from typing import Final
 
 from drayman.api.resource import DeviceClass, ResourceSlice
-from drayman.drivers.cpu.devices import DRIVER, Cpu, group, in_order, single
-from drayman.drivers.describing import device_class
+from drayman.drivers.classes import classes_of
+from drayman.drivers.cpu.devices import DRIVER, NUMA, Cpu, group, in_order, single
 from drayman.drivers.profiles import machines
 from drayman.drivers.profiles.hardware import HardwareNode, pool_slices
 from drayman.drivers.profiles.machines import Machine, Spot
 from drayman.drivers.profiles.profile import Profile
 
-CLASSES: Final = (device_class(DRIVER),)
 _CORES_PER_CACHE: Final = 8
 _MACHINE: Final = Machine("cpu-128", 128, "512Gi")
 
@@ -34,7 +33,7 @@ def profile(
         return HardwareNode(
             machines.node(spot, machine),
             (*devices(spot.name), *numa_groups(spot.name, machine)),
-            (*classes, *CLASSES),
+            (*classes, *classes_of(DRIVER)),
         )
 
     return Profile(name, summary, build)
@@ -43,9 +42,11 @@ def profile(
 def numa_groups(node_name: str, machine: Machine) -> tuple[ResourceSlice, ...]:
     """The CPUs of a machine, a device for those of each NUMA node."""
     cpus, smt = machine.cpus // machine.numa_nodes, machine.threads_per_core > 1
-    found = tuple(
-        group(numa, _socket(machine, numa), cpus, smt=smt) for numa in range(machine.numa_nodes)
+    firsts = (
+        Cpu(number=0, core=0, cache=0, numa=numa, socket=_socket(machine, numa), smt=smt)
+        for numa in range(machine.numa_nodes)
     )
+    found = tuple(group(NUMA, first, cpus) for first in firsts)
     return pool_slices(node_name, DRIVER, [found])
 
 
@@ -78,7 +79,7 @@ def _socket(machine: Machine, numa: int) -> int:
 
 def _individual(spot: Spot) -> HardwareNode:
     slices = single_cpus(spot.name, _MACHINE)
-    return HardwareNode(machines.node(spot, _MACHINE), slices, CLASSES)
+    return HardwareNode(machines.node(spot, _MACHINE), slices, classes_of(DRIVER))
 
 
 PROFILES: Final = (

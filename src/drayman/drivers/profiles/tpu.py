@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from drayman.api.resource import ResourceSlice
-from drayman.drivers.describing import device_class
+from drayman.drivers.classes import classes_of
 from drayman.drivers.google.devices import DRIVER, Host, chip
 from drayman.drivers.profiles import processors
 from drayman.drivers.profiles.hardware import pool_slices
@@ -52,7 +52,7 @@ def _profile(name: str, host: _Host) -> Profile:
         f"{machine.instance_type}: {host.chips} chips {host.version}, {host.topology}",
         machine,
         partial(_chips, host=host),
-        (device_class(DRIVER),),
+        classes_of(DRIVER),
     )
 
 

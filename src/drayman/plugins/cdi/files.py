@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +20,8 @@ from drayman.plugins.cdi.versions import lowest_version
 from drayman.plugins.errors import CdiError
 from drayman.plugins.files import write_atomically
 
+LARGEST: Final = 16 * 2**20
+"""A file of a machine with many devices has less than one."""
 ENDINGS: Final = (".json", ".yaml", ".yml")
 
 
@@ -51,8 +55,19 @@ def read_spec(path: Path) -> Spec:
     return spec
 
 
+def _read(path: Path) -> bytes:
+    """Of a regular file, for others may block whoever opens them. Raises CdiError and OSError."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise CdiError(f"{path}: it is no regular file")
+        if found.st_size > LARGEST:
+            raise CdiError(f"{path}: it has {found.st_size} bytes; {LARGEST} are the most")
+        return file.read(LARGEST)
+
+
 def _parse(path: Path) -> Json:
-    content = path.read_bytes()
+    content = _read(path)
     try:
         if path.suffix == ".json":
             return msgspec.json.decode(content)

@@ -1,4 +1,4 @@
-"""What several drivers do when they prepare a device."""
+"""Device files that containers get."""
 
 from __future__ import annotations
 
