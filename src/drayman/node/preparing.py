@@ -1,4 +1,4 @@
-"""How a node has devices prepared, by whomever: plugins on a real node."""
+"""How a node has devices prepared, by whomever: plugins on a real node, simulated drivers on others."""
 
 from __future__ import annotations
 

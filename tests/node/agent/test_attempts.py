@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from drayman.node.agent import shim
-from drayman.node.agent.attempts import PROGRAM, Attempt, DeviceFile, Launch, may_mount
-from drayman.node.agent.executing import run_inside
+from drayman.node.agent.processes import attempts, roots, shim
+from drayman.node.agent.processes.attempts import (
+    PROGRAM,
+    Attempt,
+    Bind,
+    DeviceFile,
+    Launch,
+    may_mount,
+)
+from drayman.node.agent.processes.executing import run_inside
+from node.agent.world import alive, attempted
 
 ENV = {"PATH": "/usr/bin:/bin", "WORD": "hello"}
 
@@ -86,6 +96,30 @@ async def test_is_found_again(tmp_path: Path) -> None:
     assert found.settle() == ended
 
 
+async def test_a_signal_is_for_the_first_process(tmp_path: Path) -> None:
+    """As with container runtimes: what it tells its children is its own business."""
+    child = "trap 'echo told' TERM; trap over=1 USR1; echo up; until [ $over ]; do sleep 0.02; done"
+    script = 'sh -c "$CHILD" & trap "kill -USR1 $!; wait; echo over; exit 4" TERM; wait'
+    launch = Launch(argv=("sh", "-c", script), env={**ENV, "CHILD": child})
+    async with asyncio.timeout(60), attempted(tmp_path / "0", launch) as attempt:
+        await until(lambda: attempt.log.exists() and attempt.log.read_text())
+        attempt.signal(signal.SIGTERM)
+        ended = await attempt.wait()
+    assert ended.code == 4
+    assert lines(attempt) == ["stdout F up", "stdout F over"]
+
+
+async def test_nothing_is_left_of_a_start_that_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not count as an attempt when it is tried again."""
+    folder = tmp_path / "main"
+    monkeypatch.setattr(attempts, "PROGRAM", (str(tmp_path / "none"),))
+    with pytest.raises(FileNotFoundError):
+        Attempt(folder / "0").start(Launch(argv=("true",), env=ENV))
+    assert attempts.attempts_of(folder) == []
+
+
 async def test_nothing_outlives_the_first_process(tmp_path: Path) -> None:
     """What a container starts ends with it, even what has left its session."""
     attempt = await started(tmp_path, "setsid sleep 1001 & echo $!; sleep 0.1")
@@ -117,11 +151,80 @@ async def test_a_killed_shim_takes_its_container_with_it(tmp_path: Path) -> None
     await until(lambda: not alive(pid))
 
 
-def alive(pid: int) -> bool:
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """Nothing can be written to files, as if there were no room for it."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
     try:
-        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+async def test_an_end_that_cannot_be_written_down(tmp_path: Path) -> None:
+    """It is known all the same, so that a pod can end when the disk is full; who asks later, writes it down."""
+    attempt = await started(tmp_path, "echo up; sleep 1002")
+    os.kill(int((attempt.folder / "shim").read_text()), signal.SIGKILL)
+    found = None
+    while found is None:
+        with full_disk():
+            found = attempt.settle()
+        await asyncio.sleep(0.01)
+    assert found.code == 137
+    assert sorted(each.name for each in attempt.folder.glob("*exit*")) == []
+    ended = await attempt.wait()
+    assert ended.code == 137
+    assert (attempt.folder / "exit").exists()
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[None]:
+    """A file system of its own, which can be filled."""
+    folder.mkdir()
+    mounted = subprocess.run(
+        ("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)),
+        capture_output=True,
+        check=False,
+    )
+    if mounted.returncode != 0:
+        pytest.skip("this machine permits no mounts")
+    try:
+        yield
+    finally:
+        subprocess.run(("umount", "-l", str(folder)), check=True)
+
+
+def fill(path: Path) -> None:
+    """Leave no room where a file is made."""
+    with path.open("wb", buffering=0) as file, suppress(OSError):
+        while file.write(bytes(1024)):
+            pass
+    assert os.statvfs(path.parent).f_bfree == 0
+
+
+async def test_an_end_while_the_disk_is_full(tmp_path: Path) -> None:
+    """It is told as it was: the room for it was kept from the start."""
+    disk = tmp_path / "disk"
+    script = f"echo up; until [ -e {tmp_path}/go ]; do sleep 0.02; done; exit 3"
+    with small_disk(disk):
+        attempt = await started(disk, script)
+        fill(disk / "filler")
+        (tmp_path / "go").touch()
+        async with asyncio.timeout(60):
+            ended = await attempt.wait()
+        assert (ended.code, ended.signal, ended.failure) == (3, 0, "")
+        assert Attempt(attempt.folder).settle() == ended
+
+
+async def test_an_end_with_a_long_reason(tmp_path: Path) -> None:
+    """Longer than the room that is kept for it, it is told all the same."""
+    program = "/" + "/".join(["é" * 100] * 10)
+    attempt = Attempt(tmp_path / "0")
+    attempt.start(Launch(argv=(program,), env=ENV))
+    ended = await attempt.wait()
+    assert len((attempt.folder / "exit").read_bytes()) > shim.END_BYTES
+    assert ended.failure == f"{program}: No such file or directory"
 
 
 @pytest.mark.skipif(not may_mount(), reason="this machine permits no mount namespaces")
@@ -138,8 +241,11 @@ async def test_own_root(tmp_path: Path) -> None:
             argv=("sh", "-c", script),
             env=ENV,
             own_root=True,
-            binds=((str(volume), where, True),),
-            devices=(DeviceFile("/dev/given", "/dev/null"),),
+            binds=(Bind(str(volume), where, read_only=True),),
+            devices=(
+                DeviceFile("/dev/given", "/dev/null"),
+                DeviceFile("/none-on-the-host/given", "/dev/null"),
+            ),
         )
     )
     try:
@@ -149,13 +255,27 @@ async def test_own_root(tmp_path: Path) -> None:
         assert "refused" in said
         assert "/dev/given" in said
         assert set(said[said.index("/dev/given") + 1 :]) <= {
-            *shim.USUAL_DEVICES,
-            *shim.DEVICE_LINKS,
-            *("shm", "given"),
+            *roots.USUAL_DEVICES,
+            *roots.DEVICE_LINKS,
+            *("pts", "shm", "given"),
         }
         assert not Path("/nowhere-on-the-host").exists()
+        assert not Path("/none-on-the-host").exists()
         inside = await run_inside(attempt, ("cat", f"{where}/file"))
         assert (inside.code, inside.text) == (0, "content")
     finally:
         attempt.signal(signal.SIGKILL)
         await attempt.wait()
+
+
+@pytest.mark.skipif(not may_mount(), reason="mount namespaces are not permitted")
+async def test_what_the_kernel_does_not_have_cannot_be_covered(tmp_path: Path) -> None:
+    """A mount below /proc that covers nothing is refused by its name: the folders there change while they would be copied."""
+    attempt = Attempt(tmp_path / "0")
+    binds = (Bind(str(tmp_path), "/proc/driver/none/params", read_only=True),)
+    attempt.start(Launch(argv=("true",), env=ENV, own_root=True, binds=binds))
+    ended = await attempt.wait()
+    assert ended.code == shim.START_ERROR
+    assert ended.failure == (
+        "/proc/driver/none/params: only what is there can be covered by a mount"
+    )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from drayman.cluster import merge_patch
 from drayman.cluster.options import DeleteOptions
-from drayman.cluster.resources import CONFIG_MAPS, NODES, PODS, SERVICE_ACCOUNTS
-from drayman.node.agent.attempts import may_mount
+from drayman.cluster.resources import CONFIG_MAPS, NODES, PODS, SERVICE_ACCOUNTS, JsonObject
+from drayman.node.agent.processes.attempts import may_mount
+from drayman.node.agent.running import AtEnd, NodeAgent
 from node.agent.world import NAMESPACE, NODE, container, logs, world
 
 NAMED_CLAIM = [{"name": "gpu", "resourceClaimName": "c"}]
@@ -68,16 +70,15 @@ async def test_devices_come_before_containers_and_go_after_them() -> None:
         assert await here.events("FailedPrepareDynamicResources")
 
 
-async def test_fields_that_a_node_does_nothing_about_are_named() -> None:
-    """A pod with a probe runs, and an event says that nobody asks the probe."""
-    async with world() as here:
-        async with here.agent():
-            await here.pod("p", container("true", readinessProbe={"exec": {"command": ["false"]}}))
-            await here.phase("p", "Succeeded")
-        (event,) = await here.events(
-            "NotActedOn"
-        )  # those of an agent are written when it has ended
-        assert event["note"] == "container main: this node ignores readinessProbe"
+async def test_a_container_has_a_signal_of_its_own_for_its_end() -> None:
+    """It gets that, and no other before its time is up."""
+    script = "trap 'exit 7' USR1; trap 'exit 8' TERM; echo up; while :; do sleep 0.02; done"
+    async with world() as here, here.agent():
+        signalled = container(script, lifecycle={"stopSignal": "SIGUSR1"})
+        await here.pod("p", signalled, os={"name": "linux"}, activeDeadlineSeconds=2)
+        found = await here.phase("p", "Failed")
+        (main,) = found["status"]["containerStatuses"]
+        assert main["state"]["terminated"]["exitCode"] == 7
 
 
 async def test_an_agent_finds_what_another_left() -> None:
@@ -181,6 +182,21 @@ async def test_a_container_is_restarted() -> None:
         assert (status["restartCount"], status["lastState"]["terminated"]["exitCode"]) == (1, 1)
         await here.client.delete(PODS, "p", NAMESPACE)
         await here.gone("p")
+
+
+async def test_a_container_that_ended_with_its_node_is_started_at_once() -> None:
+    """It has not crashed, however often its node was started anew; as after a kubelet's machine was switched off."""
+    async with world() as here:
+        await here.pod("p", container("sleep 1000"), restartPolicy="Always")
+        for times in range(3):
+
+            def is_decided(pod: JsonObject, times: int = times) -> bool:
+                status = (pod["status"].get("containerStatuses") or [{}])[0]
+                is_back = status.get("restartCount") == times and "running" in status["state"]
+                return is_back or _waiting(pod).get("reason") == "CrashLoopBackOff"
+
+            async with NodeAgent(here.client, replace(here.options, at_end=AtEnd.KILL)):
+                assert not _waiting(await here.until("p", is_decided))
 
 
 async def test_a_node_that_is_simulated_is_left_alone() -> None:

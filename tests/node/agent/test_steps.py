@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from drayman.node.agent.spec import Container, Spec
-from drayman.node.agent.steps import Known, Steps, backoff, next_steps
+from drayman.node.agent.steps import Known, Steps, next_steps
 
 NOW = 1000.0
 RUNNING = Known(is_running=True, has_started=True)
@@ -107,6 +107,30 @@ CASES = [
         want=Steps(stop=("t", "s"), phase="Succeeded"),
     ),
     Case(
+        "sidecars that were stopped stay so",
+        {"s": ended(0), "a": ended(0), "b": ended(0)},
+        sidecars=("s",),
+        policy="Never",
+        want=Steps(phase="Succeeded"),
+    ),
+    Case(
+        "a sidecar that ends beside containers is started again and holds up nobody",
+        {"s": ended(1), "a": ended(1), "b": RUNNING},
+        sidecars=("s",),
+        want=Steps(start=("s", "a")),
+    ),
+    Case(
+        "init containers do not run again beside containers",
+        {"a": RUNNING, "b": RUNNING},
+        init=("i",),
+    ),
+    Case(
+        "one that was ended for its probe has not succeeded",
+        {"a": Known(code=0, ended=NOW, has_failed=True), "b": RUNNING},
+        policy="OnFailure",
+        want=Steps(start=("a",)),
+    ),
+    Case(
         "a container that waits does not keep others from starting",
         {"a": ended(1, crashes=2)},
         want=Steps(start=("b",), wait_until=NOW + 20, delayed=frozenset({"a"})),
@@ -126,8 +150,3 @@ def test_steps(case: Case) -> None:
         restart_policy=case.policy,
     )
     assert next_steps(spec, case.known, NOW) == case.want
-
-
-def test_backoff_doubles_up_to_five_minutes() -> None:
-    """The first restart is immediate, as with a kubelet."""
-    assert [backoff(crashes) for crashes in range(8)] == [0, 10, 20, 40, 80, 160, 300, 300]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import tempfile
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ from drayman.cluster.watching import Change
 from drayman.drivers.example.drivers import ExampleGpuDriver
 from drayman.drivers.kit.options import PluginOptions
 from drayman.drivers.kit.plugin import Plugin
+from drayman.node.agent.processes.attempts import Attempt, Launch, attempts_of
 from drayman.node.agent.running import AgentOptions, NodeAgent
+from drayman.node.agent.volumes.empty_dirs import unmount_all
 from drayman.testing import TestCluster
 
 NODE = "node-1"
@@ -98,6 +101,13 @@ class World:
                     return
                 await asyncio.sleep(0.02)
 
+    async def notes(self, reason: str) -> set[str]:
+        """What events of a reason say, when there are some."""
+        async with asyncio.timeout(60):
+            while not (found := await self.events(reason)):
+                await asyncio.sleep(0.02)
+        return {event["note"] for event in found}
+
     async def events(self, reason: str) -> list[JsonObject]:
         found = (await self.client.list_all(EVENTS, NAMESPACE, options=ListOptions())).items
         return [event for event in found if event["reason"] == reason]
@@ -115,7 +125,24 @@ async def world() -> AsyncIterator[World]:
 async def _world(folder: Path) -> AsyncIterator[World]:
     async with TestCluster(folder) as cluster:
         options = AgentOptions(NODE, folder / "n", registry_interval_s=0.02)
-        yield World(cluster, options)
+        try:
+            yield World(cluster, options)
+        finally:
+            await _end_containers(options)
+
+
+async def _end_containers(options: AgentOptions) -> None:
+    """Containers and volumes in memory outlive their agent, and would outlive the test."""
+    for folder in options.pods_dir.glob("*/containers/*"):
+        for attempt in attempts_of(folder):
+            with suppress(
+                FileNotFoundError
+            ):  # an agent that has just ended may have been about to remove it
+                while attempt.settle() is None:
+                    attempt.signal(signal.SIGKILL)
+                    await asyncio.sleep(0.01)
+    for folder in options.pods_dir.glob("*/volumes"):
+        unmount_all(folder)
 
 
 def container(script: str, name: str = "main", **more: Any) -> JsonObject:
@@ -123,7 +150,56 @@ def container(script: str, name: str = "main", **more: Any) -> JsonObject:
 
 
 def logs(agent: NodeAgent, pod: JsonObject, name: str = "main") -> list[str]:
-    """What a container wrote."""
+    """What a container wrote so far."""
     attempt = agent.workers[pod["metadata"]["uid"]].containers.attempt(name)
     assert attempt is not None
-    return [line.split(" ", 3)[3] for line in attempt.log.read_text().splitlines()]
+    text = attempt.log.read_text() if attempt.log.exists() else ""
+    return [line.split(" ", 3)[3] for line in text.splitlines()]
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs: one that has ended and waits to be reaped does not."""
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@asynccontextmanager
+async def attempted(folder: Path, launch: Launch) -> AsyncIterator[Attempt]:
+    """A start of a container, of which nothing is left when the context is."""
+    attempt = Attempt(folder)
+    attempt.start(launch)
+    try:
+        yield attempt
+    finally:
+        waiting = asyncio.create_task(attempt.wait())
+        while not waiting.done():
+            attempt.signal(signal.SIGKILL)  # its process may not have been there yet
+            await asyncio.wait((waiting,), timeout=0.05)
+
+
+def marked(folder: Path, mark: str) -> list[int]:
+    """Processes that look after a container below a folder, or belong to one: those have the mark in their environment."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            variables = (process / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        looks_after = any(word.startswith(bytes(folder)) for word in words)
+        if looks_after or f"MARK={mark}".encode() in variables:
+            found.append(int(process.name))
+    return found
+
+
+@asynccontextmanager
+async def running(here: World, *containers: JsonObject, **spec: Any) -> AsyncIterator[JsonObject]:
+    """A pod `p` with containers that run until the context is left."""
+    await here.pod("p", *containers, **spec)
+    try:
+        yield await here.phase("p", "Running")
+    finally:
+        await here.client.delete(_PODS, "p", NAMESPACE)
+        await here.gone("p")

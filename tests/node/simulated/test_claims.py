@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from contextlib import suppress
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drayman.api.core import (
+    Pod,
+    PodResourceClaim,
+    PodResourceClaimStatus,
+    PodSpec,
+    PodStatus,
+)
 from drayman.api.meta import ObjectMeta
 from drayman.api.resource import (
     AllocationResult,
@@ -16,13 +25,16 @@ from drayman.api.resource import (
     DeviceAttribute,
     DeviceRequestAllocationResult,
     ResourceClaim,
+    ResourceClaimConsumerReference,
     ResourceClaimStatus,
 )
 from drayman.api.struct import Json
 from drayman.cluster import DeleteOptions, merge_patch
+from drayman.cluster.cache import Cache
 from drayman.cluster.resources import PODS
+from drayman.node.claims import ClaimsError, Devices, NodeClaims
 from drayman.node.simulated.claim_status import ready_devices
-from drayman.node.simulated.preparing import PreparedClaims, exclusive_devices
+from drayman.node.simulated.preparing import CachedClaims, NothingKept, SimulatedDrivers
 from node.simulated.world import CLAIM_VALUES, NAMESPACE, POD_VALUES, world
 
 GPU_0 = ("gpu.example.com", "example-0", "gpu-0")
@@ -244,22 +256,36 @@ async def test_extended_resources_are_prepared_too() -> None:
 
 
 def claim_of(number: int, devices: tuple[int, ...]) -> ResourceClaim:
+    """A claim of two drivers, for any of the pods."""
     found = tuple(
-        DeviceRequestAllocationResult(request="r", driver="d", pool="p", device=f"gpu-{device}")
+        DeviceRequestAllocationResult(
+            request="r", driver=f"d{device % 2}", pool="p", device=f"gpu-{device}"
+        )
         for device in devices
     )
     allocation = AllocationResult(devices=DeviceAllocationResult(results=found))
+    users = tuple(
+        ResourceClaimConsumerReference(resource="pods", name=name, uid=name) for name in "ab"
+    )
     return ResourceClaim(
         metadata=ObjectMeta(name=f"c{number}", namespace="n", uid=f"c{number}"),
-        status=ResourceClaimStatus(allocation=allocation),
+        status=ResourceClaimStatus(allocation=allocation, reserved_for=users),
     )
+
+
+def pod_of(name: str, *claims: int) -> Pod:
+    entries = tuple(
+        PodResourceClaim(name=f"e{number}", resource_claim_name=f"c{number}") for number in claims
+    )
+    metadata = ObjectMeta(name=name, namespace="n", uid=name)
+    return Pod(metadata=metadata, spec=PodSpec(resource_claims=entries))
 
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(("prepare", "leave", "unprepare")),
-        st.integers(0, 3),
+        st.sampled_from(("prepare", "unprepare")),
         st.sampled_from(("a", "b")),
+        st.lists(st.integers(0, 3), unique=True, max_size=3),
     ),
     max_size=30,
 )
@@ -268,32 +294,65 @@ DEVICES = st.lists(st.lists(st.integers(0, 4), unique=True, max_size=3), min_siz
 
 @given(STEPS, DEVICES)
 def test_no_device_is_ever_prepared_for_two_claims(
-    steps: list[tuple[str, int, str]], devices: list[list[int]]
+    steps: list[tuple[str, str, list[int]]], devices: list[list[int]]
 ) -> None:
-    """Whatever is prepared, left and unprepared in whatever order: each device has one claim at most, and none in the end."""
-    prepared = PreparedClaims()
-    pods: dict[int, set[str]] = {number: set() for number in range(4)}
-    claims = [claim_of(number, tuple(devices[number])) for number in range(4)]
-    for verb, number, pod in steps:
-        if verb == "prepare":
-            busy = prepared.prepare(claims[number], pod)
-            taken = {d for other in held(pods, number) for d in devices[other]}
-            assert (busy is not None) == (not pods[number] and bool(taken & set(devices[number])))
-            if busy is None:
-                pods[number].add(pod)
-        elif verb == "leave":
-            prepared.leave([f"c{number}"], pod)
-        else:
-            prepared.unprepare([f"c{number}"], pod)
-            pods[number].discard(pod)
-    for number, users in pods.items():
-        for pod in tuple(users):
-            prepared.unprepare([f"c{number}"], pod)
-    assert len(prepared) == 0
-    everything = claim_of(9, tuple(range(5)))
-    assert prepared.prepare(everything, "a") is None
-    assert len(list(exclusive_devices(everything))) == 5
+    """Whatever is prepared and unprepared in whatever order: each device has one claim at most, and none in the end."""
+    asyncio.run(_law(steps, devices))
 
 
-def held(pods: dict[int, set[str]], but: int) -> Iterator[int]:
-    return (number for number, users in pods.items() if users and number != but)
+async def _law(steps: list[tuple[str, str, list[int]]], devices: list[list[int]]) -> None:
+    cache: Cache[ResourceClaim] = Cache({})
+    for number in range(4):
+        cache.put(("n", f"c{number}"), claim_of(number, tuple(devices[number])))
+    told: list[str] = []
+    drivers = SimulatedDrivers(
+        cache, lambda _: Device(name="d"), lambda _: False, lambda _, problem: told.append(problem)
+    )
+    claims = NodeClaims(NothingKept(), CachedClaims(cache), drivers)
+    for verb, name, numbers in steps:
+        if verb == "unprepare":
+            await claims.unprepare(name)
+            assert claims.of_pod(name) == []
+            continue
+        told.clear()
+        found: Devices | None = None
+        with suppress(ClaimsError):
+            found = await claims.prepare(pod_of(name, *numbers))
+        assert (found is None) == bool(told)
+        if found is not None:
+            for number in numbers:
+                ready = {device.device for device in found[f"c{number}"]}
+                assert ready == {f"gpu-{device}" for device in devices[number]}
+        assert {held.uid for held in claims.of_pod(name)} >= {f"c{number}" for number in numbers}
+        prepared = [device for held in drivers.holdings().values() for device in held]
+        assert len(prepared) == len(set(prepared))
+    for name in ("a", "b"):
+        await claims.unprepare(name)
+    assert claims.held == ()
+    assert drivers.holdings() == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"resource_claim_statuses": ()}, "the claim for 'e' has not been created yet"),
+        ({}, "claim made was not made for the pod"),
+    ],
+    ids=["not made", "of another pod"],
+)
+async def test_a_claim_from_a_template_has_to_be_that_of_the_pod(
+    change: dict[str, Any], problem: str
+) -> None:
+    """One that has the name, but was made for another pod, is not prepared."""
+    cache: Cache[ResourceClaim] = Cache({})
+    cache.put(("n", "made"), claim_of(0, (0,)))
+    statuses = (PodResourceClaimStatus(name="e", resource_claim_name="made"),)
+    status = PodStatus(**{"resource_claim_statuses": statuses, **change})
+    entry = PodResourceClaim(name="e", resource_claim_template_name="t")
+    metadata = ObjectMeta(name="a", namespace="n", uid="a")
+    pod = Pod(metadata=metadata, spec=PodSpec(resource_claims=(entry,)), status=status)
+    drivers = SimulatedDrivers(cache, lambda _: None, lambda _: False, lambda _, problem: None)
+    claims = NodeClaims(NothingKept(), CachedClaims(cache), drivers)
+    with pytest.raises(ClaimsError, match=problem):
+        await claims.prepare(pod)
+    assert claims.held == ()

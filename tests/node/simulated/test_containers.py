@@ -9,7 +9,13 @@ import pytest
 
 from drayman.cluster import merge_patch
 from drayman.node.simulated.model import FAILED
-from drayman.node.streams.model import ContainerName, LogOptions, NodeApiError, StreamOptions
+from drayman.node.streams.model import (
+    ContainerName,
+    LogOptions,
+    NodeApiError,
+    PodName,
+    StreamOptions,
+)
 from node.simulated.world import NODE_VALUES, POD_VALUES, World, world
 from node.streams.talking import Collected
 
@@ -63,6 +69,16 @@ async def test_a_log_is_followed_to_its_end() -> None:
         await w.client.delete(POD_VALUES, "p", "default")
         rest = b"".join([chunk async for chunk in following])
         assert rest == b"simulated: ended with exit code 143\n"
+
+
+async def test_nothing_listens_on_a_port() -> None:
+    """The refusal says that the pod is simulated, and where."""
+    async with world() as w:
+        pod = await with_gpu(w)
+        name = PodName("default", "p", pod["metadata"]["uid"])
+        said = "simulated: nothing listens on port 80 of pod p on node example-0"
+        with pytest.raises(NodeApiError, match=said):
+            await w.nodes.containers.forward(name, 80)
 
 
 async def test_the_log_of_a_container_that_was_started_again() -> None:

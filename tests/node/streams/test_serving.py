@@ -143,3 +143,16 @@ def test_a_status_without_an_exit_code_is_an_error(status: bytes) -> None:
     """Whatever else it says."""
     with pytest.raises(NodeApiError):
         exit_code(status)
+
+
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [(400, "it does not run"), (500, "Internal error occurred: it does not run")],
+)
+def test_a_refusal_is_passed_on_as_it_was(code: int, shown: str) -> None:
+    """However many pass it on, it is called an internal error at most once."""
+    status = refused("it does not run", code)
+    with pytest.raises(NodeApiError) as refusal:
+        exit_code(status)
+    assert refused(str(refusal.value), refusal.value.code) == status
+    assert json.loads(status)["message"] == shown

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from drayman.api.codec import to_dict
+from drayman.api.pod_sources import config_maps_of, secrets_of
 from drayman.api.quantity import Quantity
 from drayman.api.struct import Json
 from drayman.node.agent.spec import (
     Container,
-    EnvSource,
     EnvVar,
     ResourceFieldRef,
     RunnablePod,
@@ -69,23 +70,8 @@ def _decoded(data: Mapping[str, str] | None) -> dict[str, bytes]:
 
 def wanted_sources(pod: RunnablePod) -> tuple[set[str], set[str]]:
     """The names of the ConfigMaps and of the Secrets that a pod reads."""
-    maps: set[str] = set()
-    secrets: set[str] = set()
-    for container in pod.spec.all_containers:
-        for whole in container.env_from:
-            maps |= {whole.config_map_ref.name} if whole.config_map_ref else set()
-            secrets |= {whole.secret_ref.name} if whole.secret_ref else set()
-        for variable in container.env:
-            source = variable.value_from or EnvSource()
-            maps |= {source.config_map_key_ref.name} if source.config_map_key_ref else set()
-            secrets |= {source.secret_key_ref.name} if source.secret_key_ref else set()
-    for volume in pod.spec.volumes:
-        maps |= {volume.config_map.name} if volume.config_map else set()
-        secrets |= {volume.secret.secret_name} if volume.secret else set()
-        for each in volume.projected.sources if volume.projected else ():
-            maps |= {each.config_map.name} if each.config_map else set()
-            secrets |= {each.secret.name} if each.secret else set()
-    return maps, secrets
+    value = to_dict(pod)
+    return set(config_maps_of(value)), set(secrets_of(value))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
-"""What an image means on a machine that has no images: the host's own programs, or nothing.
+"""What an image means on a machine that has no images: the host's own programs, a directory with others, or nothing.
 
     images:
       "busybox:*": {}                          # the host's own programs
       "registry.example/app:1": {command: [/usr/local/bin/serve], args: [--port, "80"]}
+      "debian:*": {root: /srv/roots/debian}    # a directory with a system in it, as debootstrap makes them
 
 The first pattern that fits counts. `command` and `args` stand for what the image says, so those of a container come before them.
 """
@@ -10,12 +11,16 @@ The first pattern that fits counts. `command` and `args` stand for what the imag
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Final
 
-from msgspec import Struct, ValidationError, convert
+from msgspec import Struct
 
+from drayman.api.documents import text_of
 from drayman.api.errors import DocumentError
-from drayman.api.syntax.json_text import decode_text
+from drayman.api.near_names import did_you_mean
+from drayman.api.struct import Json
+from drayman.api.syntax.yaml_builder import Segments, YamlDocument
 from drayman.api.syntax.yaml_text import parse_yaml
 from drayman.node.agent.spec import Container
 
@@ -23,6 +28,8 @@ HOST_IMAGE: Final = "host"
 """The image that means the host's own programs, whether or not there is a file."""
 _PAUSE: Final = ("*/pause:*", "pause:*", "*/pause", "pause")
 _PAUSE_COMMAND: Final = ("sleep", "infinity")
+_IMAGES: Final = "images"
+_FIELDS: Final = frozenset({"command", "args", "root"})
 
 
 class ImageError(Exception):
@@ -33,15 +40,13 @@ class ImageError(Exception):
         self.reason = reason
 
 
-class Meaning(Struct, frozen=True, forbid_unknown_fields=True):
+class Meaning(Struct, frozen=True):
     """What an image stands for."""
 
     command: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
-
-
-class _File(Struct, frozen=True, forbid_unknown_fields=True):
-    images: dict[str, Meaning]
+    root: str = ""
+    """The directory that containers see as their root; empty for the host's."""
 
 
 class Images:
@@ -56,14 +61,19 @@ class Images:
 
     @classmethod
     def read(cls, file: str, data: bytes) -> Images:
-        """From a file of YAML or JSON. Raises DocumentError, which names the file."""
-        documents = list(parse_yaml(file, decode_text(data), with_lines=True))
+        """From a file of YAML or JSON. Raises DocumentError, which names the file, the line, the image and the field."""
+        documents = list(parse_yaml(file, text_of(file, data), with_lines=True))
         if len(documents) != 1:
-            raise DocumentError(file, 0, "is to be one document with `images`")
-        try:
-            return cls(convert(documents[0].value, _File).images)
-        except ValidationError as error:
-            raise DocumentError(file, documents[0].line, str(error)) from error
+            raise DocumentError(file, 0, f"is to be one document with `{_IMAGES}`")
+        return cls(_Reader(file, documents[0]).meanings())
+
+    @property
+    def have_roots(self) -> bool:
+        return any(meaning.root for meaning in self._meanings.values())
+
+    def root(self, container: Container) -> str:
+        """The directory that a container sees as its root; empty for the host's. Raises ImageError."""
+        return self._meaning(container.image).root
 
     def argv(self, container: Container) -> tuple[str, ...]:
         """What is run for a container, before variables are expanded. Raises ImageError."""
@@ -74,7 +84,7 @@ class Images:
         if not command and not args:
             raise ImageError(
                 "CreateContainerError",
-                f"container {container.name} has no command, and image {container.image} means the host's own programs",
+                f"container {container.name} has no command, and image {container.image} names none on this node",
             )
         return (*command, *args)
 
@@ -87,3 +97,68 @@ class Images:
             f"image {image} means nothing on this node: it runs the programs of its host, and pulls no images;"
             " use image: host with a command, or name it in the file that is given with --images",
         )
+
+
+class _Reader:
+    """Reads one document."""
+
+    def __init__(self, file: str, document: YamlDocument) -> None:
+        self._file = file
+        self._document = document
+
+    def meanings(self) -> dict[str, Meaning]:
+        found = self._fields((), frozenset({_IMAGES}))
+        if _IMAGES not in found:
+            raise self._error((), f"`{_IMAGES}` is missing")
+        images = self._mapping((_IMAGES,))
+        return {pattern: self._meaning((_IMAGES, pattern)) for pattern in images}
+
+    def _meaning(self, path: Segments) -> Meaning:
+        fields = self._fields(path, _FIELDS)
+        words = {name: self._words((*path, name)) for name in ("command", "args") if name in fields}
+        return Meaning(**words, root=self._root((*path, "root")) if "root" in fields else "")
+
+    def _words(self, path: Segments) -> tuple[str, ...]:
+        value = self._value(path)
+        if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+            raise self._error(path, "must be a list of texts; numbers have to be in quotes")
+        return tuple(value)
+
+    def _root(self, path: Segments) -> str:
+        value = self._value(path)
+        if not isinstance(value, str):
+            raise self._error(path, "must be a text")
+        if value and not (Path(value).is_absolute() and Path(value).is_dir()):
+            raise self._error(path, f"{value} is no absolute path of a directory")
+        return value
+
+    def _fields(self, path: Segments, known: frozenset[str]) -> dict[str, Json]:
+        """A mapping that has no other fields."""
+        value = self._mapping(path)
+        for name in value:
+            if name not in known:
+                raise self._error((*path, name), f"is unknown{did_you_mean(name, known)}")
+        return value
+
+    def _mapping(self, path: Segments) -> dict[str, Json]:
+        value = self._value(path)
+        if not isinstance(value, dict):
+            raise self._error(path, "must be a mapping")
+        return value
+
+    def _value(self, path: Segments) -> Json:
+        value = self._document.value
+        for name in path:
+            value = value[name]
+        return value
+
+    def _error(self, path: Segments, message: str) -> DocumentError:
+        """`path` is at most that of a field of an image."""
+        match path:
+            case ():
+                what = "the file"
+            case (field,):
+                what = field
+            case (images, pattern, *fields):
+                what = ".".join((f"{images}[{pattern}]", *fields))
+        return DocumentError(self._file, self._document.line_of(path), f"{what}: {message}")

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from drayman.node.agent.attempts import DeviceFile, Launch
 from drayman.node.agent.environment import SourceError, all_expanded, expanded
-from drayman.node.agent.spec import Container, PodSecurity, RunnablePod, SecurityContext
+from drayman.node.agent.processes import beneath
+from drayman.node.agent.processes.attempts import Bind, DeviceFile, Launch
+from drayman.node.agent.spec import (
+    Container,
+    PodSecurity,
+    RunnablePod,
+    Security,
+    security_of,
+)
 from drayman.plugins import cdi
 from drayman.plugins.cdi.merging import completed
 from drayman.plugins.errors import CdiError
+from drayman.reasons.shared_network import unmovable
 
 
 def edits_for(ids: Sequence[str], folders: Sequence[Path]) -> cdi.Container:
@@ -19,10 +30,7 @@ def edits_for(ids: Sequence[str], folders: Sequence[Path]) -> cdi.Container:
         return cdi.merged(())
     edits = cdi.merged(cdi.Devices.load(folders).edits(ids))
     if edits.net_devices:
-        names = ", ".join(device.host_interface_name for device in edits.net_devices)
-        raise CdiError(
-            f"network interface {names} cannot be moved: containers of this node share its network"
-        )
+        raise CdiError(unmovable(device.host_interface_name for device in edits.net_devices))
     return edits
 
 
@@ -35,51 +43,92 @@ def launch_of(
     edits: cdi.Container,
     *,
     own_root: bool,
+    image_root: str = "",
+    is_writable: bool = True,
 ) -> Launch:
-    """Raises SourceError and CdiError. `own_root` asks for a root of its own also where nothing is mounted."""
+    """Raises SourceError and CdiError. `own_root` asks for a root of its own also where nothing is mounted.
+
+    `image_root` is what the container sees instead of the host's files, and `is_writable` whether it may change that.
+    """
     everything = {**env, **edits.env}
     binds = (
-        *_volume_binds(container, volumes, everything),
-        *((m.host_path, m.container_path, "ro" in m.options) for m in edits.mounts),
+        *_volume_binds(pod, container, volumes, everything),
+        *(Bind(m.host_path, m.container_path, "ro" in m.options) for m in edits.mounts),
     )
     devices = tuple(_device_file(completed(node)) for node in edits.device_nodes)
-    security, of_pod = container.security_context, pod.spec.security_context
+    own, security = container.security_context, security_of(pod, container)
+    _refuse_root(pod, container, security)
     return Launch(
         argv=all_expanded(argv, everything),
         env=everything,
         cwd=container.working_dir or "/",
-        own_root=bool(own_root or binds or devices),
+        own_root=bool(own_root or binds or devices or image_root),
+        image_root=image_root,
+        is_writable=is_writable,
         binds=binds,
         devices=devices,
-        user=_first(security, of_pod, "run_as_user"),
-        group=_first(security, of_pod, "run_as_group"),
-        groups=(*(of_pod.supplemental_groups if of_pod else ()), *edits.additional_gids),
+        user=security.run_as_user,
+        group=security.run_as_group,
+        groups=(*_groups(pod.spec.security_context), *edits.additional_gids),
+        no_new_privileges=own is not None and own.allow_privilege_escalation is False,
+        stdin=container.stdin,
+        stdin_once=container.stdin_once,
+        tty=container.tty,
     )
 
 
-def _first(security: SecurityContext | None, of_pod: PodSecurity | None, name: str) -> int | None:
-    for each in (security, of_pod):
-        found: int | None = getattr(each, name, None)
-        if found is not None:
-            return found
-    return None
+def _groups(of_pod: PodSecurity | None) -> tuple[int, ...]:
+    """Those that the processes of a pod are in besides their own."""
+    if of_pod is None:
+        return ()
+    own = () if of_pod.fs_group is None else (of_pod.fs_group,)
+    return tuple(dict.fromkeys((*own, *of_pod.supplemental_groups)))
+
+
+def _refuse_root(pod: RunnablePod, container: Container, security: Security) -> None:
+    """Raises SourceError, in the words of a kubelet, if a container would run as root that must not."""
+    if not security.run_as_non_root:
+        return
+    meta = pod.metadata
+    who = f'(pod: "{meta.name}_{meta.namespace}({meta.uid})", container: {container.name})'
+    if security.run_as_user == 0:
+        raise SourceError(f"container's runAsUser breaks non-root policy {who}")
+    if security.run_as_user is None and os.geteuid() == 0:
+        raise SourceError(f"container has runAsNonRoot and image will run as root {who}")
 
 
 def _volume_binds(
-    container: Container, volumes: Mapping[str, Path], env: Mapping[str, str]
-) -> list[tuple[str, str, bool]]:
+    pod: RunnablePod, container: Container, volumes: Mapping[str, Path], env: Mapping[str, str]
+) -> list[Bind]:
+    filled = {volume.name for volume in pod.spec.volumes if volume.has_files}
     found = []
     for mount in container.volume_mounts:
-        volume = volumes[mount.name]
         sub_path = mount.sub_path or expanded(mount.sub_path_expr, env)
-        source = volume / sub_path
-        if not source.resolve().is_relative_to(volume.resolve()):
-            raise SourceError(f"subPath {sub_path} of volume {mount.name} leads out of the volume")
-        if not source.exists():
-            source.mkdir(parents=True)
-        found.append((str(source), mount.mount_path, mount.read_only))
+        if sub_path:
+            _make_sub_path(volumes[mount.name], sub_path, mount.name)
+        # What the node fills in is for reading, whatever the mount says.
+        read_only = mount.read_only or mount.name in filled
+        found.append(Bind(str(volumes[mount.name]), mount.mount_path, read_only, sub_path))
     # A mount point has to be there before what lies below it.
-    return sorted(found, key=lambda bind: bind[1].count("/"))
+    return sorted(found, key=lambda bind: bind.target.count("/"))
+
+
+def _make_sub_path(volume: Path, sub_path: str, name: str) -> None:
+    """Make the directories that a mount of a part of a volume needs, with the mode of the volume. Raises SourceError and OSError.
+
+    Where a volume belongs to a group, its mode passes the group on.
+    """
+    base = os.open(volume, os.O_PATH)
+    try:
+        mode = stat.S_IMODE(os.fstat(base).st_mode)
+        os.close(beneath.open_below(base, sub_path, follows=True, mode=mode))
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.ELOOP):
+            raise
+        problem = f"subPath {sub_path} of volume {name} leads out of the volume"
+        raise SourceError(problem) from error
+    finally:
+        os.close(base)
 
 
 def _device_file(node: cdi.DeviceNode) -> DeviceFile:

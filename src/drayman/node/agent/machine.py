@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from drayman.api.node_identity import RUNTIME
 from drayman.api.quantity import Quantity
 from drayman.api.struct import Json
-from drayman.node.kubernetes import VERSION
+from drayman.node.reporting import VERSION
 
 MOST_PODS: Final = 110
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -86,7 +87,7 @@ class Machine:
                 "kernelVersion": self.kernel,
                 "kubeletVersion": VERSION,
                 "kubeProxyVersion": "",
-                "containerRuntimeVersion": "drayman://1",
+                "containerRuntimeVersion": f"{RUNTIME}1",
                 "machineID": self.machine_id,
                 "systemUUID": self.system_uuid,
                 "bootID": self.boot_id,

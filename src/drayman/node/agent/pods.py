@@ -9,43 +9,45 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from drayman.api.codec import convert
-from drayman.api.core import Pod
+from drayman.api.core import EventType, Pod
+from drayman.api.meta import ObjectMeta
 from drayman.api.pods import is_finished, is_leaving
-from drayman.api.struct import Json
-from drayman.api.times import timestamp
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError, ConflictError, NotFoundError
 from drayman.cluster.event_buffer import Reference
-from drayman.cluster.options import DeleteOptions, WriteOptions
-from drayman.cluster.patches import strategic_merge_patch
+from drayman.cluster.options import DeleteOptions
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import PODS, JsonObject
-from drayman.node.agent.attempts import Launch
-from drayman.node.agent.claims import ClaimsError, Devices, NodeClaims, cdi_ids
 from drayman.node.agent.containers import Containers
-from drayman.node.agent.environment import OwnFacts, SourceError, Sources, environment
-from drayman.node.agent.executing import run_inside
+from drayman.node.agent.devices.claims import cdi_ids
+from drayman.node.agent.devices.device_status import device_statuses
+from drayman.node.agent.devices.health import DeviceHealth
+from drayman.node.agent.environment import OwnFacts, SourceError, environment
 from drayman.node.agent.images import ImageError, Images
 from drayman.node.agent.launching import edits_for, launch_of
-from drayman.node.agent.reading import read_sources, read_tokens
-from drayman.node.agent.spec import Container, RunnablePod
+from drayman.node.agent.lifecycle import Lives
+from drayman.node.agent.limiting import NodeLimits, cpus_of
+from drayman.node.agent.processes.attempts import Launch
+from drayman.node.agent.reporting import StatusWriter, now
+from drayman.node.agent.spec import Container, RunnablePod, ignored_changes, ignored_fields
 from drayman.node.agent.status import status_of
-from drayman.node.agent.steps import Steps, next_steps, running
-from drayman.node.agent.volumes import files_of, set_up
-from drayman.node.kubernetes import MANAGER
+from drayman.node.agent.steps import Steps, next_steps, phase_after, running
+from drayman.node.agent.volumes.keeping import LOOK_AGAIN_S, PodVolumes
+from drayman.node.cgroups.limits import pod_limits
+from drayman.node.claims import ClaimsError, Devices, NodeClaims
+from drayman.node.reporting import FAILED_PREPARE
 from drayman.plugins.errors import CdiError
 
-_POD_VALUES: Final = PODS.as_values()
-_OPTIONS: Final = WriteOptions(field_manager=MANAGER)
 _DEFAULT_GRACE_S: Final = 30
 _FIRST_RETRY_S: Final = 0.5
 _LONGEST_RETRY_S: Final = 30.0
@@ -67,6 +69,26 @@ class NodeContext:
     cdi_dirs: Sequence[Path]
     own_root: bool
     """Whether containers get a root of their own also where they mount nothing."""
+    overlays: bool
+    """Whether containers may change the roots of their images."""
+    limits: NodeLimits
+    health: DeviceHealth
+    look_again_s: float = LOOK_AGAIN_S
+    """How long a change of what is in volumes may go unnoticed."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a pod ends. Without a phase, that depends on how its containers do."""
+
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+_TOO_LATE: Final = End(
+    "Failed", "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
+)
 
 
 class PodWorker:
@@ -77,20 +99,27 @@ class PodWorker:
         self._take(value)
         self.folder = node.pods_dir / self.pod.metadata.uid
         self._wake = asyncio.Event()
-        self._is_gone = False
-        self._begun = self.typed.status.start_time or _now()
+        self.is_gone = False
         self._devices: Devices | None = None
-        self._sources = Sources()
-        self._volumes: dict[str, Path] | None = None
+        self._volumes = PodVolumes(
+            self.folder / "volumes", node.client, node.facts, self._warn, node.look_again_s
+        )
         self._retry_s = _FIRST_RETRY_S
         self._retry_at: float | None = None
-        self._reported: dict[str, Json] = {}
-        self._since = {
-            c.type_: (c.status, c.last_transition_time or self._begun)
-            for c in self.typed.status.conditions
-        }
-        names = [each.name for each in self.pod.spec.all_containers]
-        self.containers = Containers(self.folder / "containers", names, self._wake.set)
+        self._delayed: dict[str, int] = {}
+        """Attempts of containers of which it was told that they are started again later."""
+        self._status = StatusWriter(node.client, self.typed, self.removed)
+        self.containers = Containers(
+            self.folder / "containers", self.pod.spec.all_containers, self._wake.set
+        )
+        self._lives = Lives(
+            self.pod,
+            self.containers,
+            node.facts.host_ip,
+            grace_s=self._grace_s,
+            record=self._tell,
+            changed=self._wake.set,
+        )
 
     def _take(self, value: JsonObject) -> None:
         self.value = value
@@ -99,60 +128,82 @@ class PodWorker:
 
     def update(self, value: JsonObject) -> None:
         """The API has a newer version of the pod."""
+        before = self.pod
         self._take(value)
+        active = running(before.spec, self.containers.known())
+        for ignored in ignored_changes(before.spec, self.pod.spec, active):
+            self._warn("NotActedOn", ignored)
+        if _told(self.pod.metadata) != _told(before.metadata):
+            self._volumes.changed()
+        if is_leaving(self.typed):
+            self._lives.shorten(self._grace_s())
         self._wake.set()
+
+    def devices_changed(self, driver: str) -> None:
+        """Devices of a driver are not as they were."""
+        if any(driver in held.drivers for held in self._node.claims.of_pod(self.pod.metadata.uid)):
+            self._wake.set()
 
     def removed(self) -> None:
         """The API no longer has the pod: whatever still runs is ended at once."""
-        self._is_gone = True
+        self.is_gone = True
+        self._lives.shorten(0.0)
         self._wake.set()
 
     async def run(self) -> None:
         """Returns when the pod is gone, here and from the API."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            reason, message, steps = "", "", None
+            end = None
             if not is_finished(self.typed):
-                steps, reason, message = await self._run_containers()
-            await self._stop_containers()
+                self._volumes.keep(lambda: self.pod, pod_limits(self.typed).memory)
+                end = await self._run_containers()
+            await self._stop_and_report()
+            await self._lives.close()
+            await self._volumes.close()
             await self._unprepare()
-            if steps is not None and not self._is_gone:
-                await self._report(steps, reason, message)
+            if end is not None:
+                await self._report_end(end)
             await self._await_deletion()
+            await self.containers.clear()
+            self.free_memory()
             await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
         finally:
+            await self._lives.close()
+            await self._volumes.close()
             self.containers.forget()
 
     # --- Running --------------------------------------------------------------------------------
 
-    async def _run_containers(self) -> tuple[Steps, str, str]:
-        """Until no container will run again, or the pod is not wanted any more. Returns how it ended."""
+    async def _run_containers(self) -> End:
+        """Until no container will run again, or the pod is not wanted any more."""
         while True:
             self._wake.clear()
+            self._tell_starts()  # before the next one takes the place of one that has ended
             steps = next_steps(self.pod.spec, self.containers.known(), time.time())
-            if self._is_gone or is_leaving(self.typed):
-                phase = steps.phase if steps.is_over else "Failed"
-                return Steps(phase=phase), "", ""
+            if is_finished(self.typed):
+                # Somebody else has ended it: a kubelet stops such pods, and leaves them as they were ended.
+                status = self.typed.status
+                return End(status.phase, status.reason, status.message)
+            if self.is_gone or is_leaving(self.typed):
+                return End(steps.phase if steps.is_over else "")
             if self._is_too_late():
-                return (
-                    Steps(phase="Failed"),
-                    "DeadlineExceeded",
-                    "Pod was active on the node longer than the specified deadline",
-                )
+                return _TOO_LATE
             if steps.is_over:
-                return steps, "", ""
+                return End(steps.phase)
             for name in steps.stop:
-                await self._stop_one(name, self._grace_s())
+                await self._lives.stop(name, self._grace_s())
             if not steps.stop:
                 await self._start_due(steps.start)
                 self._observe()
+                self._tell_delays(steps.delayed)
                 await self._report(steps)
             await self._sleep(steps)
 
     async def _sleep(self, steps: Steps) -> None:
         """Until something happens or is due."""
         due = [at for at in (steps.wait_until, self._retry_at, self._deadline()) if at is not None]
-        if any(seen.is_running and not seen.began for seen in self.containers.seen.values()):
+        if self.containers.are_starting:
             due.append(time.time() + _OBSERVE_S)
         if steps.stop:
             return
@@ -164,17 +215,32 @@ class PodWorker:
             return
 
     def _observe(self) -> None:
-        self.containers.observe()
-        for name, seen in self.containers.seen.items():
-            if seen.is_running and seen.began and not seen.has_started:
-                self.containers.note(name, has_started=True, is_ready=True)
-                self._wake.set()
+        self._tell_starts()
+        self._lives.observe()
+
+    def _tell_starts(self) -> None:
+        for name, failure in self.containers.observe():
+            if failure:
+                self._warn("Failed", f"Error: {failure}")
+            else:
+                self._tell("Normal", "Started", f"Started container {name}")
+
+    def _tell_delays(self, names: Iterable[str]) -> None:
+        """Say once for each end of a container that it waits to be started again."""
+        meta = self.pod.metadata
+        for name in sorted(names):
+            attempt = self.containers.seen[name].attempt
+            if self._delayed.get(name) != attempt:
+                self._delayed[name] = attempt
+                where = f"{meta.name}_{meta.namespace}({meta.uid})"
+                about = f"Back-off restarting failed container {name} in pod {where}"
+                self._warn("BackOff", about)
 
     def _deadline(self) -> float | None:
         seconds = self.pod.spec.active_deadline_seconds
         if seconds is None:
             return None
-        return datetime.fromisoformat(self._begun).timestamp() + seconds
+        return datetime.fromisoformat(self._status.begun).timestamp() + seconds
 
     def _is_too_late(self) -> bool:
         deadline = self._deadline()
@@ -186,6 +252,8 @@ class PodWorker:
             self._retry_at = None
             return
         if self._retry_at is not None and time.time() < self._retry_at:
+            return
+        if self._lives.awaits_hook:
             return
         try:
             await self._set_up()
@@ -200,6 +268,8 @@ class PodWorker:
             except (ImageError, SourceError, CdiError, OSError) as error:
                 self._hinder([name], error)
                 failed = True
+            if self._lives.awaits_hook:
+                break  # the next one comes when the hook has returned, as with a kubelet
         if not failed:
             self._retry_at, self._retry_s = None, _FIRST_RETRY_S
 
@@ -214,97 +284,110 @@ class PodWorker:
 
     async def _set_up(self) -> None:
         """What all containers need. Devices come last: they are what others wait for."""
-        node, pod = self._node, self.pod
-        if self._volumes is None:
-            self._sources = await read_sources(node.client, pod)
-            tokens = await read_tokens(node.client, pod)
-            made = {}
-            for volume in pod.spec.volumes:
-                files = files_of(pod, volume, self._sources, tokens, node.facts)
-                made[volume.name] = set_up(self.folder / "volumes" / volume.name, volume, files)
-            self._volumes = made
+        await self._volumes.set_up(self.pod, pod_limits(self.typed).memory)
         if self._devices is None:
-            self._devices = await node.claims.prepare(self.typed)
+            self._devices = await self._node.claims.prepare(self.typed)
+
+    def free_memory(self) -> None:
+        """Give back what volumes hold in memory, once no container runs."""
+        try:
+            self._volumes.free_memory()
+        except OSError as error:
+            _log.warning("volumes of pod %s stay in memory: %s", self.pod.metadata.uid, error)
 
     def _launch(self, container: Container) -> Launch:
-        assert self._volumes is not None
         assert self._devices is not None
         node = self._node
         argv = node.images.argv(container)
-        env = environment(self.pod, container, self._sources, node.facts)
+        env = environment(self.pod, container, self._volumes.sources, node.facts)
         ids = cdi_ids(self.typed, container.name, self._devices)
         edits = edits_for(ids, node.cdi_dirs)
-        if container.not_acted_on:
-            fields = ", ".join(container.not_acted_on)
+        ignored = ignored_fields(self.pod, container)
+        if ignored:
+            fields = ", ".join(ignored)
             self._warn("NotActedOn", f"container {container.name}: this node ignores {fields}")
         if edits.hooks:
             paths = ", ".join(dict.fromkeys(hook.path for hook in edits.hooks))
             self._warn("DeviceHooksSkipped", f"container {container.name}: {paths} not run")
-        return launch_of(
-            self.pod, container, argv, env, self._volumes, edits, own_root=node.own_root
+        image_root = node.images.root(container)
+        launch = launch_of(
+            self.pod,
+            container,
+            argv,
+            env,
+            self._volumes.paths,
+            edits,
+            own_root=node.own_root,
+            image_root=image_root,
+            is_writable=self._may_write_root(container, image_root),
         )
+        return self._confined(container.name, launch, cpus_of(edits.env))
+
+    def _may_write_root(self, container: Container, image_root: str) -> bool:
+        """Whether a container may change what it sees as its root. Warns if that is not as it says."""
+        security = container.security_context
+        is_refused = security is not None and security.read_only_root_filesystem
+        about = f"container {container.name}"
+        if is_refused and not image_root:
+            ignored = (
+                "this node ignores readOnlyRootFilesystem of containers that see its own files"
+            )
+            self._warn("NotActedOn", f"{about}: {ignored}")
+        elif image_root and not is_refused and not self._node.overlays:
+            self._warn(
+                "RootReadOnly",
+                f"{about}: its root is read-only, because this machine permits no overlays",
+            )
+        return self._node.overlays and not is_refused
+
+    def _confined(self, name: str, launch: Launch, cpus: tuple[int, ...]) -> Launch:
+        """What is to be started, within its limits."""
+        limits = self._node.limits
+        ignored = limits.not_enforced(self.typed, name)
+        if ignored:
+            self._warn("LimitsNotEnforced", ignored)
+        own = limits.confine(self.typed, name, self.containers.next_number(name), cpus)
+        return replace(launch, cgroups=own.groups, oom_file=own.oom_file, cpus=own.cpus)
 
     # --- Stopping -------------------------------------------------------------------------------
 
     def _grace_s(self) -> float:
-        if self._is_gone:
+        if self.is_gone:
             return 0.0
         told = self.typed.metadata.deletion_grace_period_seconds
         own = self.pod.spec.termination_grace_period_seconds
         return float(next((each for each in (told, own) if each is not None), _DEFAULT_GRACE_S))
 
+    async def _stop_and_report(self) -> None:
+        """Stop what runs. Meanwhile it is reported who has ended and who is ready."""
+        self._lives.leave()
+        stopping = asyncio.create_task(self._stop_containers())
+        stopping.add_done_callback(lambda _: self._wake.set())
+        try:
+            while not stopping.done():
+                self._wake.clear()
+                self._observe()
+                steps = next_steps(self.pod.spec, self.containers.known(), time.time())
+                is_wanted = not (self.is_gone or steps.is_over or is_finished(self.typed))
+                if is_wanted and self.containers.count_running():
+                    await self._report(Steps(phase=steps.phase))
+                await self._wake.wait()
+            await stopping
+        finally:
+            stopping.cancel()
+
     async def _stop_containers(self) -> None:
-        """Stop what runs: the containers together, then sidecars one after the other, all within the grace period."""
+        """The containers together, then sidecars one after the other, all within the grace period."""
         end = time.monotonic() + self._grace_s()
         left = running(self.pod.spec, self.containers.known())
         sidecars = [each.name for each in self.pod.spec.init_containers if each.is_sidecar]
         await asyncio.gather(
-            *(self._stop_one(name, self._grace_s()) for name in left if name not in sidecars)
+            *(self._lives.stop(name, self._grace_s()) for name in left if name not in sidecars)
         )
         for name in left:
             if name in sidecars:
-                await self._stop_one(name, max(0.0, end - time.monotonic()))
-
-    async def _stop_one(self, name: str, grace_s: float) -> None:
-        """Ask a container to end, and end it when its time is up."""
-        if grace_s > 0:
-            stopping = asyncio.create_task(self._stop_gently(name))
-            gone = asyncio.create_task(self._gone())
-            await asyncio.wait(
-                (stopping, gone), timeout=grace_s, return_when=asyncio.FIRST_COMPLETED
-            )
-            for task in (stopping, gone):
-                task.cancel()
-            await asyncio.gather(stopping, gone, return_exceptions=True)
-        await self.containers.kill(name)
-
-    async def _gone(self) -> None:
-        """Returns when there is no reason to wait any longer: the pod was deleted by force."""
-        while not self._is_gone and self._grace_s() > 0:
-            self._wake.clear()
-            await self._wake.wait()
-
-    async def _stop_gently(self, name: str) -> None:
-        container = next(c for c in self.pod.spec.all_containers if c.name == name)
-        before = container.lifecycle.pre_stop if container.lifecycle else None
-        attempt = self.containers.attempt(name)
-        if before is not None and attempt is not None:
-            if before.exec_ is not None:
-                result = await run_inside(attempt, before.exec_.command)
-                if result.code:
-                    self._warn("FailedPreStopHook", f"container {name}: {result.text}")
-            elif before.sleep is not None:
-                await asyncio.sleep(before.sleep.seconds)
-            else:
-                self._warn(
-                    "FailedPreStopHook", f"container {name}: this node runs exec and sleep only"
-                )
-        while self.containers.seen[name].is_running:
-            self.containers.signal(name, signal.SIGTERM)
-            if attempt is not None and attempt.pid is not None:
-                await self.containers.ended(name)
-                return
-            await asyncio.sleep(_OBSERVE_S)
+                left_s = min(end - time.monotonic(), self._grace_s())
+                await self._lives.stop(name, max(0.0, left_s))
 
     async def _unprepare(self) -> None:
         """Give the devices back. Until a driver has taken them, the pod is not over."""
@@ -312,19 +395,29 @@ class PodWorker:
         while self._node.claims.of_pod(self.pod.metadata.uid):
             try:
                 await self._node.claims.unprepare(self.pod.metadata.uid)
-            except ClaimsError as error:
+            except (ClaimsError, OSError) as error:
                 self._warn("FailedUnprepareDynamicResources", str(error))
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, _LONGEST_RETRY_S)
         self._devices = None
 
+    async def _report_end(self, end: End) -> None:
+        """Returns when it is known how the pod has ended: others wait for that, and nothing else would say it."""
+        phase = end.phase or phase_after(self.pod.spec, self.containers.known())
+        delay = _FIRST_RETRY_S
+        while not self.is_gone:
+            if await self._report(Steps(phase=phase), end.reason, end.message):
+                return
+            await asyncio.sleep(delay)
+            delay = min(2 * delay, _LONGEST_RETRY_S)
+
     async def _await_deletion(self) -> None:
         """A pod that has ended stays, with its logs, until somebody deletes it."""
-        while not self._is_gone:
+        while not self.is_gone:
             self._wake.clear()
             if is_leaving(self.typed):
                 await self._delete()
-            if not self._is_gone:
+            if not self.is_gone:
                 await self._wake.wait()
 
     async def _delete(self) -> None:
@@ -333,7 +426,7 @@ class PodWorker:
         try:
             await self._node.client.delete(PODS, meta.name, meta.namespace, options=options)
         except (NotFoundError, ConflictError):
-            self._is_gone = True
+            self.is_gone = True
         except ClusterError as error:
             _log.warning("pod %s/%s cannot be removed: %s", meta.namespace, meta.name, error)
             await asyncio.sleep(1.0)
@@ -341,59 +434,43 @@ class PodWorker:
 
     # --- Reporting ------------------------------------------------------------------------------
 
-    async def _report(self, steps: Steps, reason: str = "", message: str = "") -> None:
-        """Write the status if it has changed. What cannot be written now is written with the next change."""
-        self.containers.observe()
-        now = _now()
+    async def _report(self, steps: Steps, reason: str = "", message: str = "") -> bool:
+        """Write the status if it has changed. What cannot be written now is written with the next change, or in a moment."""
+        self._observe()
         status = status_of(
             self.pod,
             self.containers.seen,
             steps,
-            begun=self._begun,
+            begun=self._status.begun,
             host_ip=self._node.facts.host_ip,
-            now=now,
-            since=self._since,
+            now=now(),
+            since=self._status.since,
+            devices=device_statuses(
+                self.typed, self._node.claims.of_pod(self.pod.metadata.uid), self._node.health.of
+            ),
             is_prepared=self._devices is not None or bool(self.containers.known()),
+            gates={each.type_: each.status for each in self.typed.status.conditions},
             reason=reason,
             message=message,
         )
-        if status == self._reported:
-            return
-        meta = self.pod.metadata
-        patch = strategic_merge_patch({"metadata": {"uid": meta.uid}, "status": status})
-        try:
-            await self._node.client.patch(
-                _POD_VALUES,
-                meta.name,
-                patch,
-                meta.namespace,
-                subresource="status",
-                options=_OPTIONS,
-            )
-        except NotFoundError:
-            self._is_gone = True
-        except ClusterError as error:
-            _log.warning("the status of %s/%s was refused: %s", meta.namespace, meta.name, error)
-            self._wake_later()
-        else:
-            self._reported = status
-            self._since = {
-                c["type"]: (c["status"], c["lastTransitionTime"]) for c in status["conditions"]
-            }
-
-    def _wake_later(self) -> None:
+        if await self._status.write(status):
+            return True
         asyncio.get_running_loop().call_later(1.0, self._wake.set)
+        return False
 
     def _warn(self, reason: str, note: str) -> None:
+        self._tell("Warning", reason, note)
+
+    def _tell(self, type_: EventType, reason: str, note: str) -> None:
         reference = Reference.to(PODS, self.typed)
-        self._node.recorder.record(reference, "Warning", reason, note, "Running")
+        self._node.recorder.record(reference, type_, reason, note, "Running")
 
 
 def _reasons(error: Exception) -> tuple[str, str]:
     """The reason in the container's status, and that of the event."""
     match error:
         case ClaimsError():
-            return "ContainerCreating", "FailedPrepareDynamicResources"
+            return "ContainerCreating", FAILED_PREPARE
         case ImageError():
             return error.reason, "Failed"
         case SourceError():
@@ -402,5 +479,6 @@ def _reasons(error: Exception) -> tuple[str, str]:
             return "CreateContainerError", "Failed"
 
 
-def _now() -> str:
-    return timestamp(datetime.now(UTC))
+def _told(meta: ObjectMeta) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """What of a pod may change that its containers are told in files."""
+    return meta.labels, meta.annotations

@@ -1,4 +1,4 @@
-"""What a pod reads from the cluster before it starts: ConfigMaps, Secrets, and tokens of its service account."""
+"""What a pod reads from the cluster: ConfigMaps, Secrets, and tokens of its service account."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from drayman.api.pod_sources import DEFAULT_ACCOUNT
 from drayman.api.struct import Json
-from drayman.cluster.client import Client
+from drayman.cluster.client import Client, Token
 from drayman.cluster.errors import NotFoundError
 from drayman.cluster.resources import CONFIG_MAPS, JsonObject, Resource, generic
 from drayman.node.agent.environment import (
@@ -17,10 +18,8 @@ from drayman.node.agent.environment import (
     wanted_sources,
 )
 from drayman.node.agent.spec import RunnablePod, TokenSource
-from drayman.node.agent.volumes import wanted_tokens
 
 SECRETS: Final = generic("v1", "secrets", "Secret")
-_DEFAULT_ACCOUNT: Final = "default"
 
 
 async def read_sources(client: Client, pod: RunnablePod) -> Sources:
@@ -50,15 +49,8 @@ async def _read(
     return found
 
 
-async def read_tokens(client: Client, pod: RunnablePod) -> dict[TokenSource, str]:
-    """Tokens that end with the pod. Raises ClusterError."""
-    found = {}
-    for wanted in wanted_tokens(pod):
-        found[wanted] = await _token(client, pod, wanted)
-    return found
-
-
-async def _token(client: Client, pod: RunnablePod, wanted: TokenSource) -> str:
+async def request_token(client: Client, pod: RunnablePod, wanted: TokenSource) -> Token:
+    """A token that ends with the pod. Raises ClusterError."""
     meta = pod.metadata
     spec: dict[str, Json] = {
         "audiences": [wanted.audience] if wanted.audience else [],
@@ -70,5 +62,5 @@ async def _token(client: Client, pod: RunnablePod, wanted: TokenSource) -> str:
             "uid": meta.uid,
         },
     }
-    account = pod.spec.service_account_name or _DEFAULT_ACCOUNT
+    account = pod.spec.service_account_name or DEFAULT_ACCOUNT
     return await client.request_token(account, meta.namespace, spec)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from drayman.api.struct import Json
-from drayman.node.agent.attempts import Ended
-from drayman.node.agent.spec import Container, RunnablePod
+from drayman.node.agent.processes.attempts import Ended
+from drayman.node.agent.spec import NO_EPHEMERAL, Container, EphemeralContainer, RunnablePod, Spec
 from drayman.node.agent.steps import Steps
 
 RUNTIME: Final = "drayman"
@@ -29,6 +30,10 @@ class Seen:
     """Why it does not run, if something is in the way."""
     message: str = ""
     pid: int = 0
+    awaits_hook: bool = False
+    """Whether its postStart hook has not returned. Until then it does not count as running for those who look."""
+    has_failed: bool = False
+    """Whether it is or was ended because of its probe or hook."""
 
     @property
     def is_running(self) -> bool:
@@ -36,10 +41,15 @@ class Seen:
 
     @property
     def has_run(self) -> bool:
-        return bool(self.began or self.ended or self.previous)
+        return self.is_shown_running or bool(self.ended or self.previous)
+
+    @property
+    def is_shown_running(self) -> bool:
+        return self.is_running and bool(self.began) and not self.awaits_hook
 
 
 UNSEEN: Final = Seen()
+NO_GATES: Final[Mapping[str, str]] = MappingProxyType({})
 Since = Mapping[str, tuple[str, str]]
 """The status of each condition, and since when it has it."""
 
@@ -54,13 +64,20 @@ def status_of(
     now: str,
     since: Since,
     is_prepared: bool,
+    devices: Mapping[str, list[Json]],
+    gates: Mapping[str, str] = NO_GATES,
     reason: str = "",
     message: str = "",
 ) -> dict[str, Json]:
-    """The parts of a pod's status that belong to its node. Times are such as `2026-01-01T00:00:00Z`."""
+    """The parts of a pod's status that belong to its node. Times are such as `2026-01-01T00:00:00Z`.
+
+    `devices`: how those of its containers are, by container.
+    `gates`: the status of conditions that others report.
+    """
     spec = pod.spec
     phase = "Failed" if reason else steps.phase
-    is_initialised = phase != "Pending"
+    incomplete = [] if phase == "Succeeded" else _incomplete(spec, seen)
+    is_initialised = not incomplete
     status: dict[str, Json] = {
         "phase": _phase(phase, spec.containers, seen),
         "startTime": begun,
@@ -69,7 +86,8 @@ def status_of(
         "podIP": host_ip,
         "podIPs": [{"ip": host_ip}],
         "containerStatuses": [
-            _container(pod, each, seen, steps, is_initialised) for each in spec.containers
+            _container(pod, each, seen, steps, is_initialised) | _devices(devices, each.name)
+            for each in spec.containers
         ],
     }
     if spec.init_containers:
@@ -77,15 +95,41 @@ def status_of(
             _container(pod, each, seen, steps, is_initialised, is_init=True)
             for each in spec.init_containers
         ]
+    if spec.ephemeral_containers:
+        status["ephemeralContainerStatuses"] = [
+            _not_run(each) for each in spec.ephemeral_containers
+        ]
     if reason:
         status |= {"reason": reason, "message": message}
     needed = (*(each for each in spec.init_containers if each.is_sidecar), *spec.containers)
     unready = [each.name for each in needed if not seen.get(each.name, UNSEEN).is_ready]
     status["conditions"] = [
         _with_time(condition, since, now)
-        for condition in _conditions(phase, is_prepared, is_initialised, unready)
+        for condition in _conditions(
+            phase, is_prepared, incomplete, unready, closed_gates(spec, gates)
+        )
     ]
     return status
+
+
+def _incomplete(spec: Spec, seen: Mapping[str, Seen]) -> list[str]:
+    """The init containers that keep the others from being started."""
+    if any(seen.get(each.name, UNSEEN).attempt >= 0 for each in spec.containers):
+        return []
+    found = []
+    for each in spec.init_containers:
+        known = seen.get(each.name, UNSEEN)
+        has_ended_well = known.ended is not None and known.ended.code == 0
+        if not (known.has_started if each.is_sidecar else has_ended_well):
+            found.append(each.name)
+    return found
+
+
+def waiting_reason(spec: Spec, name: str, seen: Mapping[str, Seen]) -> str:
+    """Why a container has not been started yet."""
+    is_init = name in [each.name for each in spec.init_containers]
+    usual = "ContainerCreating" if is_init or not _incomplete(spec, seen) else "PodInitializing"
+    return seen.get(name, UNSEEN).reason or usual
 
 
 def _phase(phase: str, containers: tuple[Container, ...], seen: Mapping[str, Seen]) -> str:
@@ -96,18 +140,39 @@ def _phase(phase: str, containers: tuple[Container, ...], seen: Mapping[str, See
 
 
 def _conditions(
-    phase: str, is_prepared: bool, is_initialised: bool, unready: list[str]
+    phase: str, is_prepared: bool, incomplete: list[str], unready: list[str], closed: list[str]
 ) -> list[dict[str, Json]]:
     done = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase, "")
     why = done or "ContainersNotReady"
     about = "" if done else f"containers with unready status: [{' '.join(unready)}]"
     is_ready = not unready and not done
+    ready = _condition("Ready", is_ready, why, about)
+    if is_ready and closed:
+        ready = _condition("Ready", False, "ReadinessGatesNotReady", ", ".join(closed))
     return [
         _condition("PodReadyToStartContainers", is_prepared and not done),
-        _condition("Initialized", is_initialised, "ContainersNotInitialized"),
+        _condition(
+            "Initialized",
+            not incomplete,
+            "ContainersNotInitialized",
+            f"containers with incomplete status: [{' '.join(incomplete)}]",
+        ),
         _condition("ContainersReady", is_ready, why, about),
-        _condition("Ready", is_ready, why, about),
+        ready,
     ]
+
+
+def closed_gates(spec: Spec, reported: Mapping[str, str]) -> list[str]:
+    """What keeps a pod from being ready though its containers are."""
+    found = []
+    for gate in spec.readiness_gates:
+        kind = gate.condition_type
+        if kind not in reported:
+            found.append(f'corresponding condition of pod readiness gate "{kind}" does not exist.')
+        elif reported[kind] != "True":
+            about = f'the status of pod readiness gate "{kind}" is not "True", but {reported[kind]}'
+            found.append(about)
+    return found
 
 
 def _condition(kind: str, holds: bool, reason: str = "", message: str = "") -> dict[str, Json]:
@@ -141,19 +206,20 @@ def _container(
         "restartCount": max(0, known.attempt),
         "started": known.is_running and known.has_started,
     }
+    own_id = container_id(pod, container.name, known.attempt)
     if known.attempt >= 0:
-        status["containerID"] = _id(pod, container, known)
+        status["containerID"] = own_id
     done = known.ended is not None and known.ended.code == 0
     status["ready"] = done if is_init and not container.is_sidecar else known.is_ready
     last = known.previous
-    if known.is_running and known.began:
+    if known.is_shown_running:
         status["state"] = {"running": {"startedAt": known.began}}
     elif known.ended is not None and container.name in steps.delayed:
         waiting = f"back-off restarting failed container={container.name} pod={pod.metadata.name}"
         status["state"] = {"waiting": {"reason": "CrashLoopBackOff", "message": waiting}}
         last = known.ended
     elif known.ended is not None and not known.reason:
-        status["state"] = {"terminated": _terminated(known.ended, _id(pod, container, known))}
+        status["state"] = {"terminated": _terminated(known.ended, own_id)}
     else:
         reason = known.reason or (
             "ContainerCreating" if is_init or is_initialised else "PodInitializing"
@@ -166,19 +232,39 @@ def _container(
     return status
 
 
-def _id(pod: RunnablePod, container: Container, known: Seen) -> str:
-    return f"{RUNTIME}://{pod.metadata.uid}/{container.name}/{known.attempt}"
+def _not_run(container: EphemeralContainer) -> dict[str, Json]:
+    """An ephemeral container. Whoever waits for it, as `kubectl debug` does, need not any more."""
+    end = {"exitCode": 128, "reason": "StartError", "message": NO_EPHEMERAL}
+    return {
+        "name": container.name,
+        "image": container.image,
+        "imageID": "",
+        "restartCount": 0,
+        "ready": False,
+        "state": {"terminated": end},
+    }
+
+
+def _devices(devices: Mapping[str, list[Json]], container: str) -> dict[str, Json]:
+    found = devices.get(container)
+    return {"allocatedResourcesStatus": found} if found else {}
+
+
+def container_id(pod: RunnablePod, name: str, attempt: int) -> str:
+    return f"{RUNTIME}://{pod.metadata.uid}/{name}/{attempt}"
 
 
 def _terminated(ended: Ended, container_id: str) -> dict[str, Json]:
     reason = "Error" if ended.code else "Completed"
     if ended.failure:
-        reason = "StartError" if ended.signal == 0 else "ContainerStatusUnknown"
+        reason = "StartError" if ended.is_start_error else "ContainerStatusUnknown"
+    elif ended.out_of_memory and ended.code:
+        reason = "OOMKilled"
     found: dict[str, Json] = {
         "exitCode": ended.code,
         "signal": ended.signal,
         "reason": reason,
-        "message": ended.failure,
+        "message": ended.failure or ended.message,
         "startedAt": to_seconds(ended.began),
         "finishedAt": to_seconds(ended.ended),
         "containerID": container_id,

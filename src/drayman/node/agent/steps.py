@@ -12,11 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from drayman.node.agent.spec import Container, Spec
-
-FIRST_BACKOFF_S: Final = 10.0
-LONGEST_BACKOFF_S: Final = 300.0
-FORGIVEN_AFTER_S: Final = 600.0
-"""A container that ran for so long is started again as if it had never ended before."""
+from drayman.node.restarting import backoff, restarts
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +27,8 @@ class Known:
     ended: float = 0.0
     crashes: int = 0
     """How often it has ended and been started again without running for long."""
+    has_failed: bool = False
+    """Whether it was ended because of its probe or hook, with whatever code."""
 
     @property
     def has_ended(self) -> bool:
@@ -59,23 +57,23 @@ class Steps:
         return self.phase in ("Succeeded", "Failed") and not self.stop
 
 
-def backoff(crashes: int) -> float:
-    """How long a container waits that has ended, having been started again so often."""
-    if crashes == 0:
-        return 0.0
-    return min(FIRST_BACKOFF_S * 2.0 ** min(crashes - 1, 10), LONGEST_BACKOFF_S)
-
-
 def next_steps(spec: Spec, known: Mapping[str, Known], now: float) -> Steps:
     """What is to be done with a pod that nobody wants to stop."""
     plan = _Plan(spec.restart_policy, known, now)
+    states = [known.get(container.name, NOTHING) for container in spec.containers]
+    if all(map(_is_over, states, (_policy(spec, each) for each in spec.containers))):
+        # Also when sidecars have ended: they are not wanted without the others.
+        return plan.ended("Failed" if any(state.code for state in states) else "Succeeded", spec)
+    is_initialised = any(state != NOTHING for state in states)
     for container in spec.init_containers:
+        state = known.get(container.name, NOTHING)
         if container.is_sidecar:
             plan.keep(container, "Always")
-            if not known.get(container.name, NOTHING).has_started:
+            if not state.has_started and not is_initialised:
                 return plan.steps("Pending")
             continue
-        state = known.get(container.name, NOTHING)
+        if is_initialised:
+            continue
         if state.code == 0 and not state.is_running:
             continue
         if state.has_ended and spec.restart_policy == "Never":
@@ -84,11 +82,18 @@ def next_steps(spec: Spec, known: Mapping[str, Known], now: float) -> Steps:
         plan.keep(container, "OnFailure")
         return plan.steps("Pending")
     for container in spec.containers:
-        plan.keep(container, container.restart_policy or spec.restart_policy)
-    states = [known.get(container.name, NOTHING) for container in spec.containers]
-    if plan.start or plan.delayed or any(state.is_running for state in states):
-        return plan.steps("Running")
-    return plan.ended("Failed" if any(state.code for state in states) else "Succeeded", spec)
+        plan.keep(container, _policy(spec, container))
+    return plan.steps("Running")
+
+
+def _policy(spec: Spec, container: Container) -> str:
+    return container.restart_policy or spec.restart_policy
+
+
+def _is_over(state: Known, policy: str) -> bool:
+    """Whether a container has ended for good."""
+    has_succeeded = state.code == 0 and not state.has_failed
+    return state.has_ended and not restarts(policy, has_succeeded=has_succeeded)
 
 
 class _Plan:
@@ -106,7 +111,7 @@ class _Plan:
         if state.is_running:
             return
         if state.code is not None:
-            if policy == "Never" or (policy == "OnFailure" and state.code == 0):
+            if _is_over(state, policy):
                 return
             due = state.ended + backoff(state.crashes)
             if due > self._now:
@@ -126,6 +131,12 @@ class _Plan:
     def ended(self, phase: str, spec: Spec) -> Steps:
         """Nothing runs again, and what still does is stopped."""
         return Steps(stop=running(spec, self._known), phase=phase)
+
+
+def phase_after(spec: Spec, known: Mapping[str, Known]) -> str:
+    """The phase of a pod that was stopped: it counts as done if all its containers ended well, whatever its restart policy."""
+    states = [known.get(container.name, NOTHING) for container in spec.containers]
+    return "Succeeded" if all(state.has_ended and state.code == 0 for state in states) else "Failed"
 
 
 def running(spec: Spec, known: Mapping[str, Known]) -> tuple[str, ...]:

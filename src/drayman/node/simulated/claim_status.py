@@ -18,7 +18,7 @@ from drayman.api.resource import (
 from drayman.cluster.resources import RESOURCE_CLAIMS
 from drayman.cluster.writes import Parts, PartsWrite
 from drayman.inventory import DeviceId
-from drayman.node.kubernetes import MANAGER
+from drayman.node.reporting import MANAGER
 
 FindDevice = Callable[[DeviceRequestAllocationResult], Device | None]
 

@@ -23,7 +23,7 @@ from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import RESOURCE_CLAIM_TEMPLATES, JsonObject, generic
 from drayman.cluster.together import Bundle
 from drayman.cluster.writes import CreateWrite, PatchWrite, Write
-from drayman.node.kubernetes import MANAGER
+from drayman.node.reporting import MANAGER
 from drayman.node.simulated.pod_status import node_address
 
 _log: Final = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import LEASES
 from drayman.cluster.together import LARGEST, Bundle, write_together
 from drayman.cluster.writes import PatchWrite
-from drayman.node.kubernetes import LEASE_NAMESPACE, MANAGER
+from drayman.node.reporting import LEASE_NAMESPACE, MANAGER
 
 _log: Final = logging.getLogger(__name__)
 _OPTIONS: Final = WriteOptions(field_manager=MANAGER)

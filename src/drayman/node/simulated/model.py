@@ -7,6 +7,7 @@ from typing import Final
 
 from drayman.api.core import Node
 from drayman.api.resource import ResourceSlice
+from drayman.node.restarting import FIRST_BACKOFF_S, LONGEST_BACKOFF_S
 
 FAILED: Final = "drayman.dev/failed"
 """Annotation of a node that is to be silent: no heartbeats, and its pods stay as they are."""
@@ -50,8 +51,8 @@ class Timing:
     """Until a device that must be made ready before binding is."""
     retry: float = 1.0
     """Until what failed is tried again."""
-    crash: float = 10.0
-    """Until a container that ended is started again; doubles each time."""
-    longest_crash: float = 300.0
+    crash: float = FIRST_BACKOFF_S
+    """Until a container is started again that has been started again before; doubles each time."""
+    longest_crash: float = LONGEST_BACKOFF_S
     heartbeat: float = 10.0
     """Between the renewals of a node's lease."""

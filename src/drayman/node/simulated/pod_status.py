@@ -36,6 +36,25 @@ class Stage(Enum):
     STOPPING = auto()
 
 
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run of a container ended."""
+
+    started: str
+    ended: str
+    exit_code: int
+
+    def state(self) -> dict[str, Json]:
+        return {
+            "terminated": {
+                "exitCode": self.exit_code,
+                "reason": "Error" if self.exit_code else "Completed",
+                "startedAt": self.started,
+                "finishedAt": self.ended,
+            }
+        }
+
+
 @dataclass(slots=True)
 class PodProgress:
     """What the status is made of, besides the pod itself."""
@@ -48,9 +67,19 @@ class PodProgress:
     ended: str = ""
     exit_code: int = 0
     restarts: int = 0
+    backs_off: bool = False
+    """Whether they are left waiting before they are started again."""
+    over: dict[str, Ending] = field(default_factory=dict)
+    """Containers that stay as they have ended while others are started again."""
     is_ready: bool = False
+    """Whether all containers that run are."""
     problem: str = field(default="")
     """Why it makes no progress."""
+
+    @property
+    def is_all_ready(self) -> bool:
+        """Whether the pod is: a container that has ended is missing."""
+        return self.is_ready and not self.over
 
 
 def status_of(pod: Pod, progress: PodProgress) -> dict[str, Json]:
@@ -102,7 +131,7 @@ def _conditions(progress: PodProgress) -> list[dict[str, Json]]:
     why = ""
     if stage is Stage.ENDED:
         why = "PodFailed" if progress.exit_code else "PodCompleted"
-    elif not progress.is_ready:
+    elif not progress.is_all_ready:
         why = "ContainersNotReady"
     return [
         _condition("PodReadyToStartContainers", stage is not Stage.PREPARING, progress.begun),
@@ -112,8 +141,10 @@ def _conditions(progress: PodProgress) -> list[dict[str, Json]]:
             progress.begun,
             "" if is_initialised else "ContainersNotInitialized",
         ),
-        _condition("ContainersReady", progress.is_ready, _since(progress), why, progress.problem),
-        _condition("Ready", progress.is_ready, _since(progress), why, progress.problem),
+        _condition(
+            "ContainersReady", progress.is_all_ready, _since(progress), why, progress.problem
+        ),
+        _condition("Ready", progress.is_all_ready, _since(progress), why, progress.problem),
     ]
 
 
@@ -144,15 +175,10 @@ def _condition(
 
 def _container(container: Container, progress: PodProgress, pod: Pod) -> dict[str, Json]:
     status = _named(container, pod)
+    if over := progress.over.get(container.name):
+        return {**status, "state": over.state(), "started": False, "ready": False}
     status["restartCount"] = progress.restarts
-    ended = {
-        "terminated": {
-            "exitCode": progress.exit_code,
-            "reason": "Error" if progress.exit_code else "Completed",
-            "startedAt": progress.started,
-            "finishedAt": progress.ended,
-        }
-    }
+    ended = Ending(progress.started, progress.ended, progress.exit_code).state()
     match progress.stage:
         case Stage.PREPARING | Stage.STARTING:
             state: dict[str, Json] = {"waiting": {"reason": "ContainerCreating"}}
@@ -164,9 +190,11 @@ def _container(container: Container, progress: PodProgress, pod: Pod) -> dict[st
             state = {"running": {"startedAt": progress.started}}
             if progress.restarts and progress.ended:
                 status["lastState"] = ended
-        case Stage.WAITING:
+        case Stage.WAITING if progress.backs_off:
             state = {"waiting": {"reason": "CrashLoopBackOff"}}
             status["lastState"] = ended
+        case Stage.WAITING:
+            state = ended
         case Stage.ENDED:
             # A container that never ran has nothing to report about its end.
             state = ended if progress.started else {"waiting": {"reason": "ContainerCreating"}}

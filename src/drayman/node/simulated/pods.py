@@ -7,12 +7,13 @@ refused is written again later, as it is by then; a pod that is gone is forgotte
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 from drayman.api.core import Pod
-from drayman.api.pods import entry_claims, is_finished, is_leaving, used_claims
+from drayman.api.pods import is_finished, is_leaving, used_claims
 from drayman.api.resource import ResourceClaim
 from drayman.api.times import moment_of, timestamp
 from drayman.cluster.cache import Cache
@@ -23,21 +24,21 @@ from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import PODS
 from drayman.cluster.together import Bundle
 from drayman.cluster.writes import DeleteWrite, Parts, PartsWrite
-from drayman.driver_configs.known import refusal_of_allocation
-from drayman.inventory import DeviceId
-from drayman.node.kubernetes import MANAGER
+from drayman.node.claims import ClaimsError, NodeClaims
+from drayman.node.reporting import FAILED_PREPARE, MANAGER
 from drayman.node.simulated.agenda import Agenda
 from drayman.node.simulated.claim_status import devices_write, ready_devices
 from drayman.node.simulated.model import Timing
 from drayman.node.simulated.pod_status import Stage, status_of
-from drayman.node.simulated.preparing import PreparedClaims
+from drayman.node.simulated.preparing import CachedClaims, NothingKept, SimulatedDrivers
 from drayman.node.simulated.published import PublishedDevices
 from drayman.node.simulated.runs import PodRun, Wishes, adopted
-from drayman.placement.claims import is_reserved_for
+from drayman.plugins.model import ClaimRef
 
 Entry = tuple[str, str]
 """What is due: a kind, and the uid or name of what it is about."""
 POD: Final = "pod"
+ADOPT: Final = "adopt"
 REPORT: Final = "report"
 UNPREPARE: Final = "unprepare"
 
@@ -68,7 +69,10 @@ class SimulatedPods:
         self._runs: dict[str, PodRun] = {}
         self._attempts: dict[str, int] = {}
         self._waiting: dict[tuple[str, str], set[str]] = {}
-        self.prepared = PreparedClaims()
+        self.drivers = SimulatedDrivers(
+            context.claims, context.published.find, self._is_leaving, self._held_twice
+        )
+        self.claims = NodeClaims(NothingKept(), CachedClaims(context.claims), self.drivers)
         self.violations = 0
         """Devices that were found allocated to two claims at once."""
 
@@ -108,7 +112,6 @@ class SimulatedPods:
         run = self._runs.get(pod.metadata.uid)
         if run is not None:
             run.is_gone = True
-            self.prepared.leave(run.claims, pod.metadata.uid)
             if run.is_over:
                 self._leave(run)
             elif not run.is_leaving:
@@ -123,21 +126,28 @@ class SimulatedPods:
         """A node is permanently gone, and with it what was prepared there."""
         for uid, run in tuple(self._runs.items()):
             if run.pod.spec.node_name == name:
-                self.prepared.unprepare(run.claims, uid)
                 self._forget(uid)
+                self._context.agenda.put((UNPREPARE, uid), self._context.time())
 
     # --- What is due ---------------------------------------------------------------------------
 
-    def unprepare(self, uid: str) -> None:
+    async def unprepare(self, uid: str) -> None:
         """A pod's devices are given back."""
+        await self.claims.unprepare(uid)
         run = self._runs.get(uid)
         if run is not None:
-            self.prepared.unprepare(run.claims, uid)
             run.claims = ()
             if run.is_gone:
                 self._forget(uid)
 
-    def advance(self, uid: str) -> Bundle | None:
+    async def adopt(self, uid: str) -> None:
+        """A pod that ran before this process began has its claims. What is wrong with them does not end it."""
+        run = self._runs.get(uid)
+        if run is not None and not run.is_over:
+            with suppress(ClaimsError):
+                await self._claim(run)
+
+    async def advance(self, uid: str) -> Bundle | None:
         """The next step of a pod, and what has to be written for it."""
         run = self._runs.get(uid)
         if run is None:
@@ -147,7 +157,7 @@ class SimulatedPods:
         time = self._context.time()
         match run.stage:
             case Stage.PREPARING:
-                return self._prepare(run)
+                return await self._prepare(run)
             case Stage.INITIALISING:
                 return self._step(run, run.initialised(self._context.timing))
             case Stage.STARTING | Stage.WAITING:
@@ -186,21 +196,24 @@ class SimulatedPods:
             run = PodRun(pod, Wishes())
             run.progress.begun = timestamp(now)
         if run.stage is Stage.RUNNING:
-            self._claim(run)
+            self._context.agenda.put((ADOPT, pod.metadata.uid), self._context.time())
             if run.ends_at is not None:
                 self._soon(pod.metadata.uid, run.ends_at - self._context.time())
         elif not run.is_over:
             self._soon(pod.metadata.uid, timing.prepare)
         return run
 
-    def _prepare(self, run: PodRun) -> Bundle:
+    async def _prepare(self, run: PodRun) -> Bundle:
         """Prepares the claims of a pod. One that cannot be stays Pending and says why."""
-        problem, writes = self._claim(run)
         uid = run.pod.metadata.uid
-        if problem:
+        writes: list[PartsWrite[ResourceClaim]] = []
+        try:
+            writes = await self._claim(run)
+        except ClaimsError as error:
+            problem = str(error)
             attempts = self._attempts[uid] = self._attempts.get(uid, 0) + 1
             if attempts > _QUIET_ATTEMPTS:
-                self._warn(run.pod, "FailedPrepareDynamicResources", problem)
+                self._warn(run.pod, FAILED_PREPARE, problem)
             run.progress.problem = problem
             for name in used_claims(run.pod):
                 self._waiting.setdefault((run.pod.metadata.namespace, name), set()).add(uid)
@@ -210,23 +223,14 @@ class SimulatedPods:
             self._soon(uid, run.prepared(self._context.timing))
         return self._report(run, *writes)
 
-    def _claim(self, run: PodRun) -> tuple[str, list[PartsWrite[ResourceClaim]]]:
-        """Prepares all claims of a pod or none: what is in the way, and what drivers write into the claims."""
-        pod, uid = run.pod, run.pod.metadata.uid
-        missing = next((entry for entry, name in entry_claims(pod) if name is None), None)
-        if missing is not None:
-            return f"the claim for {missing.name!r} has not been created yet", []
-        claims: list[ResourceClaim] = []
-        for name in used_claims(pod):
-            claim = self._context.claims.get(name, pod.metadata.namespace)
-            problem = self._obstacle(claim, name, pod)
-            if claim is None or problem:
-                self.prepared.unprepare([c.metadata.uid for c in claims], uid)
-                return problem, []
-            claims.append(claim)
-        run.claims = tuple(claim.metadata.uid for claim in claims)
-        run.held = tuple(claims)
-        return "", self._ready_writes(run)
+    async def _claim(self, run: PodRun) -> list[PartsWrite[ResourceClaim]]:
+        """Prepares the claims of a pod; what drivers write into them. Raises ClaimsError."""
+        await self.claims.prepare(run.pod)
+        run.claims = tuple(held.uid for held in self.claims.of_pod(run.pod.metadata.uid))
+        namespace = run.pod.metadata.namespace
+        found = (self._context.claims.get(name, namespace) for name in used_claims(run.pod))
+        run.held = tuple(claim for claim in found if claim is not None)
+        return self._ready_writes(run) if run.claims else []
 
     def _ready_writes(self, run: PodRun) -> list[PartsWrite[ResourceClaim]]:
         """What drivers write into the claims that are prepared for a pod, where it is not there yet."""
@@ -240,29 +244,17 @@ class SimulatedPods:
                     writes.append(devices_write(claim, devices))
         return writes
 
-    def _obstacle(self, claim: ResourceClaim | None, name: str, pod: Pod) -> str:
-        """Why a claim cannot be prepared for a pod; empty if it now is."""
-        if claim is None:
-            return f"claim {name} does not exist"
-        if claim.status.allocation is None:
-            return f"claim {name} is not allocated"
-        if not is_reserved_for(claim, pod):
-            return f"claim {name} is not reserved for the pod"
-        for result in claim.status.results:
-            if self._context.published.find(result) is None:
-                return f"claim {name}: device {DeviceId.of(result)} is not there"
-        refusal = refusal_of_allocation(claim, self._context.published.find)
-        if refusal:
-            return f"claim {name}: {refusal}"
-        busy = self.prepared.prepare(claim, pod.metadata.uid)
-        if busy is None:
-            return ""
-        if busy.is_leaving:
-            return f"claim {name}: {busy.device} is not yet given back by {busy.claim}"
+    def _is_leaving(self, claim: str) -> bool:
+        """Whether every pod of a claim has ended, or is gone."""
+        runs = (self._runs.get(pod) for pod in self.claims.pods_of(claim))
+        return all(run is None or run.is_gone or run.is_over for run in runs)
+
+    def _held_twice(self, claim: ClaimRef, problem: str) -> None:
         self.violations += 1
-        note = f"claim {name}: {busy.device} is in use by claim {busy.claim}"
-        self._warn(pod, "DeviceHeldTwice", note)
-        return note
+        for pod in self.claims.pods_of(claim.uid):
+            run = self._runs.get(pod)
+            if run is not None:
+                self._warn(run.pod, "DeviceHeldTwice", f"claim {claim.name}: {problem}")
 
     def _finish(self, run: PodRun) -> Bundle | None:
         """The containers of a deleted pod have ended: report it, let the API remove the pod, and give its devices back."""
@@ -275,9 +267,7 @@ class SimulatedPods:
         return self._report(run, DeleteWrite(PODS, meta.name, meta.namespace, options))
 
     def _leave(self, run: PodRun) -> None:
-        uid = run.pod.metadata.uid
-        self.prepared.leave(run.claims, uid)
-        entry = (UNPREPARE, uid)
+        entry = (UNPREPARE, run.pod.metadata.uid)
         self._context.agenda.put_earlier(
             entry, self._context.time() + self._context.timing.unprepare
         )
@@ -323,7 +313,7 @@ class SimulatedPods:
     def _forget(self, uid: str) -> None:
         self._runs.pop(uid, None)
         self._attempts.pop(uid, None)
-        for kind in (POD, REPORT, UNPREPARE):
+        for kind in (POD, ADOPT, REPORT, UNPREPARE):
             self._context.agenda.discard((kind, uid))
 
     def _warn(self, pod: Pod, reason: str, note: str) -> None:

@@ -1,4 +1,4 @@
-"""Which claims are prepared on the simulated nodes, and for which pods: the last check that no device is used twice.
+"""The drivers of simulated nodes: they look at claims as real ones do, and are the last check that no device is used twice.
 
 A driver gives a device to one claim at a time. A claim that asks for a device which another one still has must wait if that one is being
 taken down, because this takes time; if it is not, the device was allocated twice, and this is where that is noticed.
@@ -6,88 +6,127 @@ taken down, because this takes time; if it is not, the device was allocated twic
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from drayman.api.resource import ResourceClaim
+from drayman.api.resource import DeviceRequestAllocationResult, ResourceClaim
+from drayman.cluster.cache import Cache
+from drayman.driver_configs.known import FindDevice, refusal_of_allocation
 from drayman.inventory import DeviceId
+from drayman.node.claims import Held
+from drayman.plugins.model import Answers, ClaimRef, Failed, Ready, ReadyDevice, Removals
 
-
-@dataclass(slots=True)
-class _Prepared:
-    """A claim whose devices are set up."""
-
-    name: str
-    devices: tuple[DeviceId, ...]
-    pods: set[str] = field(default_factory=set)
-    leaving: set[str] = field(default_factory=set)
-
-    @property
-    def is_leaving(self) -> bool:
-        return self.pods <= self.leaving
+HeldTwice = Callable[[ClaimRef, str], None]
+"""Told that a claim has a device which another one has, and is not giving back."""
 
 
 @dataclass(frozen=True, slots=True)
-class Busy:
-    """Why a claim cannot be prepared: another one has one of its devices."""
+class CachedClaims:
+    """Claims as the informers have them."""
 
-    device: DeviceId
-    claim: str
-    is_leaving: bool
-    """Whether the other one is being taken down. If not, the device was allocated twice."""
+    cache: Cache[ResourceClaim]
+
+    async def read(self, namespace: str, names: Sequence[str]) -> Sequence[ResourceClaim | None]:
+        return [self.cache.get(name, namespace) for name in names]
 
 
-class PreparedClaims:
-    """Claims by uid, and the devices that each has to itself."""
+class NothingKept:
+    """A process that begins finds the pods of its nodes, and what they hold with them."""
 
-    def __init__(self) -> None:
-        self._claims: dict[str, _Prepared] = {}
-        self._holders: dict[DeviceId, str] = {}
+    def read(self) -> Iterable[Held]:
+        return ()
 
-    def __len__(self) -> int:
-        return len(self._claims)
+    def changed(self) -> None:
+        pass
 
-    def prepare(self, claim: ResourceClaim, pod: str) -> Busy | None:
-        """Set a claim up for a pod, which may share it with others. Nothing is changed where a device is busy."""
-        uid = claim.metadata.uid
-        known = self._claims.get(uid)
+    async def save(self, held: Mapping[str, Held]) -> None:
+        pass
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A claim whose devices are set up by one driver."""
+
+    claim: ClaimRef
+    answer: Ready
+    exclusive: tuple[DeviceId, ...]
+
+
+class SimulatedDrivers:
+    """Every driver on every simulated node."""
+
+    def __init__(
+        self,
+        claims: Cache[ResourceClaim],
+        find: FindDevice,
+        is_leaving: Callable[[str], bool],
+        held_twice: HeldTwice,
+    ) -> None:
+        """`find` says which devices there are; `is_leaving` says of the uid of a claim whether it is being taken down."""
+        self._claims = claims
+        self._find = find
+        self._is_leaving = is_leaving
+        self._held_twice = held_twice
+        self._prepared: dict[tuple[str, str], _Prepared] = {}
+        self._holders: dict[DeviceId, ClaimRef] = {}
+
+    def holdings(self) -> dict[tuple[str, str], tuple[DeviceId, ...]]:
+        """The devices that claims have to themselves, by driver and uid of the claim."""
+        return {key: prepared.exclusive for key, prepared in self._prepared.items()}
+
+    async def prepare(self, driver: str, claims: Sequence[ClaimRef]) -> Answers:
+        return {ref.uid: self._prepare(driver, ref) for ref in claims}
+
+    async def unprepare(self, driver: str, claims: Sequence[ClaimRef]) -> Removals:
+        for ref in claims:
+            known = self._prepared.pop((driver, ref.uid), None)
+            if known is not None:
+                for device in known.exclusive:
+                    del self._holders[device]
+        return dict.fromkeys((ref.uid for ref in claims), None)
+
+    def _prepare(self, driver: str, ref: ClaimRef) -> Ready | Failed:
+        known = self._prepared.get((driver, ref.uid))
         if known is not None:
-            known.pods.add(pod)
-            return None
-        devices = tuple(exclusive_devices(claim))
+            return known.answer
+        claim = self._claims.get(ref.name, ref.namespace)
+        if claim is None or claim.metadata.uid != ref.uid:
+            return Failed("the claim is not there any more")
+        results = [result for result in claim.status.results if result.driver == driver]
+        exclusive = tuple(
+            dict.fromkeys(DeviceId.of(result) for result in results if result.is_exclusive)
+        )
+        problem = self._refusal(driver, claim, results) or self._busy(ref, exclusive)
+        if problem:
+            return Failed(problem)
+        answer = Ready(tuple(map(_ready, results)))
+        self._prepared[driver, ref.uid] = _Prepared(ref, answer, exclusive)
+        for device in exclusive:
+            self._holders[device] = ref
+        return answer
+
+    def _refusal(
+        self, driver: str, claim: ResourceClaim, results: Sequence[DeviceRequestAllocationResult]
+    ) -> str:
+        for result in results:
+            if self._find(result) is None:
+                return f"device {DeviceId.of(result)} is not there"
+        return refusal_of_allocation(driver, claim, self._find)
+
+    def _busy(self, ref: ClaimRef, devices: Sequence[DeviceId]) -> str:
         for device in devices:
             holder = self._holders.get(device)
-            if holder is not None:
-                other = self._claims[holder]
-                return Busy(device, other.name, other.is_leaving)
-        name = f"{claim.metadata.namespace}/{claim.metadata.name}"
-        self._claims[uid] = _Prepared(name, devices, {pod})
-        for device in devices:
-            self._holders[device] = uid
-        return None
-
-    def leave(self, claims: Iterable[str], pod: str) -> None:
-        """A pod has ended; its claims are being taken down."""
-        for uid in claims:
-            if uid in self._claims:
-                self._claims[uid].leaving.add(pod)
-
-    def unprepare(self, claims: Iterable[str], pod: str) -> None:
-        """A pod's claims are taken down, except those that other pods still use. An unknown claim is not an error."""
-        for uid in claims:
-            known = self._claims.get(uid)
-            if known is None:
+            if holder is None:
                 continue
-            known.pods.discard(pod)
-            known.leaving.discard(pod)
-            if not known.pods:
-                del self._claims[uid]
-                for device in known.devices:
-                    del self._holders[device]
+            if self._is_leaving(holder.uid):
+                return f"{device} is not yet given back by {holder}"
+            problem = f"{device} is in use by claim {holder}"
+            self._held_twice(ref, problem)
+            return problem
+        return ""
 
 
-def exclusive_devices(claim: ResourceClaim) -> Iterator[DeviceId]:
-    """The devices that a claim has to itself: not those it shares by capacity, nor those it only looks at."""
-    for result in claim.status.results:
-        if result.is_exclusive:
-            yield DeviceId.of(result)
+def _ready(result: DeviceRequestAllocationResult) -> ReadyDevice:
+    """Nothing is added to containers: what they see of the device is simulated, too."""
+    request = result.request.partition("/")[0]
+    return ReadyDevice((request,), result.pool, result.device, (), result.share_id)

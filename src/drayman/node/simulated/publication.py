@@ -12,7 +12,7 @@ from drayman.cluster.options import WriteOptions
 from drayman.cluster.resources import Resource
 from drayman.cluster.together import Bundle
 from drayman.cluster.writes import CreateWrite, PatchWrite
-from drayman.node.kubernetes import MANAGER
+from drayman.node.reporting import MANAGER
 
 Report = Callable[[int, int], None]
 """Called with how much is done, and of how much."""

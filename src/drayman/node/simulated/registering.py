@@ -32,7 +32,7 @@ from drayman.cluster.resources import (
 )
 from drayman.cluster.together import Bundle, write_together
 from drayman.cluster.writes import DeleteWrite, PatchWrite
-from drayman.node.kubernetes import SIMULATED, VERSION, lease_of
+from drayman.node.reporting import SIMULATED, VERSION, lease_of
 from drayman.node.simulated.model import SimulatedNode, is_failed
 from drayman.node.simulated.pod_status import node_address
 from drayman.node.simulated.publication import WRITE_OPTIONS, Publication, Report

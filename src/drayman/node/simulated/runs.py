@@ -1,8 +1,8 @@
 """A pod on its simulated node: what happens next, and when.
 
 Pure: the clock and the claims are passed in, and what is to be written is returned. The states are those of `Stage`:
-preparing -> (initialising) -> starting -> running -> ended, or -> waiting -> running where the pod's restart policy says so; from any of
-them -> stopping when the pod is deleted.
+preparing -> (initialising) -> starting -> running -> ended, or -> waiting -> running where a restart policy says so; from any of
+them -> stopping when the pod is deleted. Containers end together; those that are not started again stay as they ended.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from drayman.api.core import Pod
 from drayman.api.pods import is_finished
 from drayman.api.resource import ResourceClaim
 from drayman.api.times import parse_duration
+from drayman.node.restarting import backoff, crashes_after, restarts
 from drayman.node.simulated.model import EXIT_CODE, READY_AFTER, RUN_FOR, Timing
-from drayman.node.simulated.pod_status import SIGTERM_STATUS, PodProgress, Stage
+from drayman.node.simulated.pod_status import SIGTERM_STATUS, Ending, PodProgress, Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class PodRun:
     """Whether the API no longer has the pod."""
     ends_at: float | None = None
     """When its containers end by themselves, in the event loop's time."""
+    crashes: int = 0
+    """How often they have ended without running for long."""
 
     @property
     def stage(self) -> Stage:
@@ -81,6 +84,7 @@ class PodRun:
     def start(self, now: str, time: float) -> float | None:
         """Its containers run. How long until something happens by itself, if ever."""
         progress = self.progress
+        progress.restarts += progress.stage is Stage.WAITING
         progress.stage = Stage.RUNNING
         progress.started = now
         progress.is_ready = self.wishes.ready_after == 0
@@ -102,13 +106,27 @@ class PodRun:
         progress.ended, progress.is_ready = now, False
         progress.exit_code = self.wishes.exit_code
         self.ends_at = None
-        policy = self.pod.spec.restart_policy or "Always"
-        if policy == "Never" or (policy == "OnFailure" and not progress.exit_code):
+        over = self._ended_for_good()
+        if len(over) == len(self.pod.spec.containers):
             progress.stage = Stage.ENDED
             return None
+        ending = Ending(progress.started, now, progress.exit_code)
+        progress.over = {name: progress.over.get(name, ending) for name in over}
         progress.stage = Stage.WAITING
-        progress.restarts += 1
-        return float(min(timing.crash * 2 ** (progress.restarts - 1), timing.longest_crash))
+        self.crashes = crashes_after(self.crashes, self.wishes.run_for or 0.0)
+        delay = backoff(self.crashes - 1, timing.crash, timing.longest_crash)
+        progress.backs_off = delay > 0
+        return delay
+
+    def _ended_for_good(self) -> list[str]:
+        """The containers that are not started again after they have ended as the pod wishes."""
+        has_succeeded = self.wishes.exit_code == 0
+        usual = self.pod.spec.restart_policy or "Always"
+        return [
+            container.name
+            for container in self.pod.spec.containers
+            if not restarts(container.restart_policy or usual, has_succeeded=has_succeeded)
+        ]
 
     def stop(self, timing: Timing) -> float:
         """It is deleted. How long its containers take to end."""

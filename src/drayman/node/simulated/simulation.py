@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -25,14 +25,22 @@ from drayman.cluster.informers import Informers
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import NODES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, JsonObject
 from drayman.cluster.together import Bundle, write_together
-from drayman.node.kubernetes import MANAGER, SIMULATED
+from drayman.node.reporting import MANAGER, SIMULATED
 from drayman.node.simulated.agenda import Agenda
 from drayman.node.simulated.answering.containers import SimulatedContainers
 from drayman.node.simulated.claim_status import awaits_binding, bound_devices, devices_write
 from drayman.node.simulated.compute_domains import DEFINITION, DOMAINS, domain_changes, domain_of
 from drayman.node.simulated.heartbeats import Heartbeats
 from drayman.node.simulated.model import BINDING, SimulatedNode, Timing, is_failed
-from drayman.node.simulated.pods import POD, REPORT, UNPREPARE, Entry, PodRunContext, SimulatedPods
+from drayman.node.simulated.pods import (
+    ADOPT,
+    POD,
+    REPORT,
+    UNPREPARE,
+    Entry,
+    PodRunContext,
+    SimulatedPods,
+)
 from drayman.node.simulated.publication import Report
 from drayman.node.simulated.published import PublishedDevices
 from drayman.node.simulated.registering import is_defined, ready_write, register
@@ -229,22 +237,25 @@ class SimulatedNodes:
             await asyncio.sleep(0)  # however much is due, informers must make progress
             changes: list[Bundle] = []
             for entry in self._agenda.due(_time(), MOST_AT_ONCE):
-                changes += self._changes(entry)
+                changes += await self._changes(entry)
                 await breaks.between()
             try:
                 await write_together(self._client, changes)
             except ClusterError:
                 _log.exception("simulated nodes could not write")
 
-    def _changes(self, entry: Entry) -> Iterator[Bundle]:
-        if entry[0] == DOMAIN:
-            for domain in self._domains:
-                if domain["metadata"]["uid"] == entry[1]:
-                    yield from domain_changes(domain, self._claim_cache)
-        elif (change := self._change(entry)) is not None:
-            yield change
+    async def _changes(self, entry: Entry) -> Iterable[Bundle]:
+        if entry[0] != DOMAIN:
+            change = await self._change(entry)
+            return () if change is None else (change,)
+        return [
+            change
+            for domain in self._domains
+            if domain["metadata"]["uid"] == entry[1]
+            for change in domain_changes(domain, self._claim_cache)
+        ]
 
-    def _change(self, entry: Entry) -> Bundle | None:
+    async def _change(self, entry: Entry) -> Bundle | None:
         kind, about = entry
         if kind == CLAIM:
             return self._bind_devices(about)
@@ -255,11 +266,14 @@ class SimulatedNodes:
             self._frozen[node].add(entry)
             return None
         if kind == POD:
-            return self._pods.advance(about)
+            return await self._pods.advance(about)
         if kind == REPORT:
             return self._pods.report_again(about)
-        assert kind == UNPREPARE
-        self._pods.unprepare(about)
+        if kind == ADOPT:
+            await self._pods.adopt(about)
+        else:
+            assert kind == UNPREPARE
+            await self._pods.unprepare(about)
         return None
 
     def _say_ready(self, name: str) -> Bundle | None:

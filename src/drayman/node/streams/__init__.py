@@ -1,1 +1,3 @@
-"""What a node offers of its containers: their logs, and commands inside them. The same for a simulated node and for a kubelet."""
+"""What a node offers of its containers, and how it is carried between a client, the API server and the node: their logs, commands inside
+them, their ports, and what they use. The same for a simulated node and for a kubelet.
+"""

@@ -30,6 +30,7 @@ MOST_BYTES: Final = 1024 * 1024
 """Of one message. Clients send at most 32 KiB at a time."""
 _NON_ZERO: Final = "NonZeroExitCode"
 _EXIT_CODE: Final = "ExitCode"
+_INTERNAL: Final = "Internal error occurred: "
 
 
 class Socket(Protocol):
@@ -90,12 +91,14 @@ def ended(code: int) -> bytes:
     )
 
 
-def refused(why: str) -> bytes:
-    """The Status of a command that could not be started or followed to its end."""
+def refused(why: str, code: int = 500) -> bytes:
+    """The Status of a command that could not be started or followed to its end. `code` is that of HTTP."""
+    if code == 400:
+        return _status({"status": "Failure", "message": why, "reason": "BadRequest", "code": code})
     return _status(
         {
             "status": "Failure",
-            "message": f"Internal error occurred: {why}",
+            "message": f"{_INTERNAL}{why}",
             "reason": "InternalError",
             "details": {"causes": [{"message": why}]},
             "code": 500,
@@ -117,7 +120,11 @@ def exit_code(status: bytes) -> int:
             text = str(cause.get("message", ""))
             if cause.get("reason") == _EXIT_CODE and text.isdigit():
                 return int(text)
-    raise NodeApiError(500, str(found.get("message") or "the node does not say why it failed"))
+    why = str(found.get("message") or "the node does not say why it failed")
+    if found.get("reason") == "BadRequest":
+        raise NodeApiError(400, why)
+    # Whoever passes it on says again that it is an internal error.
+    raise NodeApiError(500, why.removeprefix(_INTERNAL))
 
 
 def _status(members: dict[str, Json]) -> bytes:

@@ -20,6 +20,15 @@ class ContainerName:
 
 
 @dataclass(frozen=True, slots=True)
+class PodName:
+    """One pod."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
 class LogOptions:
     """Which part of a log, and whether to wait for more."""
 
@@ -73,6 +82,26 @@ class Streams(Protocol):
         ...
 
 
+class Connection(Protocol):
+    """Bytes in both directions, each of which ends on its own."""
+
+    async def read(self) -> bytes:
+        """The next bytes; empty at their end. Raises ConnectionError, and NodeApiError if the node says why there are none."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """Waits while the other end does not read. Raises ConnectionError if it is gone."""
+        ...
+
+    async def end(self) -> None:
+        """Say that nothing more is written."""
+        ...
+
+    async def close(self) -> None:
+        """Give the connection up, wherever it stands."""
+        ...
+
+
 class NodeApiError(Exception):
     """A node refuses. The code is that of HTTP; the message is one sentence that is shown to the client."""
 
@@ -100,4 +129,8 @@ class NodeApi(Protocol):
 
     async def attach(self, name: ContainerName, options: StreamOptions, streams: Streams) -> int:
         """Join the streams of a container until it ends; its exit code. Raises NodeApiError."""
+        ...
+
+    async def forward(self, pod: PodName, port: int) -> Connection:
+        """A connection to a port of a pod. Raises NodeApiError."""
         ...

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 from drayman.node.streams import channels
 from drayman.node.streams.channels import Socket
+from drayman.node.streams.finishing import cancelled, to_the_end
 from drayman.node.streams.model import NodeApiError, StreamOptions, Streams, WindowSize
 
+_log: Final = logging.getLogger(__name__)
 IDLE_S: Final = 4 * 3600.0
 """After so long without a byte in either direction a session ends, as a kubelet's does."""
 MOST_INPUT: Final = 16
@@ -42,17 +45,22 @@ async def serve(socket: Socket, options: StreamOptions, work: Work, idle_s: floa
                 await socket.send(_error(f"nothing happened for {idle_s:.0f} s"))
                 return
     finally:
-        reading.cancel()
-        working.cancel()
-        await asyncio.gather(reading, working, return_exceptions=True)
+        await to_the_end(_over(socket, reading, working))
+
+
+async def _over(socket: Socket, reading: asyncio.Task[None], working: asyncio.Future[int]) -> None:
+    await cancelled(reading, working)
+    try:
         await socket.close(channels.NORMAL_CLOSURE)
+    except ConnectionError as error:
+        _log.debug("a client is gone: %s", error)
 
 
 async def _say_end(socket: Socket, working: asyncio.Future[int]) -> None:
     try:
         status = channels.ended(working.result())
     except NodeApiError as error:
-        status = channels.refused(str(error))
+        status = channels.refused(str(error), error.code)
     await socket.send(channels.message(channels.ERROR, status))
 
 

@@ -23,9 +23,11 @@ from drayman.node.simulated.published import PublishedDevices
 from drayman.node.simulated.runs import PodRun
 from drayman.node.streams.kubelet import PORT
 from drayman.node.streams.model import (
+    Connection,
     ContainerName,
     LogOptions,
     NodeApiError,
+    PodName,
     StreamOptions,
     Streams,
 )
@@ -129,6 +131,13 @@ class SimulatedContainers:
             await streams.write(data.replace(b"\n", newline.encode()))
         last = self._find_run(name.uid)
         return KILLED if last is None else last.progress.exit_code
+
+    async def forward(self, pod: PodName, port: int) -> Connection:
+        found = self._find_run(pod.uid)
+        where = "" if found is None else f" on node {found.pod.spec.node_name}"
+        raise NodeApiError(
+            500, f"simulated: nothing listens on port {port} of pod {pod.name}{where}"
+        )
 
     async def _while_running(self, name: ContainerName, work: Coroutine[Any, Any, int]) -> int:
         """Work in a container, which ends with it."""

@@ -1,0 +1,1 @@
+"""What a node serves to its cluster, and how it proves who it is."""

@@ -1,0 +1,1 @@
+"""What containers are asked and told while they run: probes and hooks."""
