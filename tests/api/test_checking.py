@@ -231,6 +231,18 @@ def test_driver_names_in_upper_case_are_warned_about() -> None:
 NO_SUCH_KIND = {
     "misspelt": ("resource.k8s.io/v1", "ResourceClam", "kind", "did you mean ResourceClaim?"),
     "nothing like it": ("resource.k8s.io/v1", "Gadget", "kind", "resource.k8s.io has no such kind"),
+    "a kind of an older version": (
+        "resource.k8s.io/v1alpha2",
+        "ResourceClass",
+        "kind",
+        "no such kind any more; `drayman migrate`",
+    ),
+    "an older version": (
+        "resource.k8s.io/v1alpha2",
+        "ResourceClaim",
+        "apiVersion",
+        "v1beta1; `drayman migrate` rewrites",
+    ),
     "wrong group": ("v1", "ResourceClaim", "apiVersion", "it is in resource.k8s.io/v1, "),
     "version without a group": ("v1beta1", "Pod", "apiVersion", "expected GROUP/VERSION, or v1"),
     "group without a version": ("apps/", "Deployment", "apiVersion", "expected GROUP/VERSION"),

@@ -16,9 +16,11 @@ from drayman.apiserver.protocol.exchange import StreamingResponse
 from drayman.apiserver.protocol.shares import Shares
 from drayman.apiserver.serving.http import Listener, start
 from drayman.node.streams.model import (
+    Connection,
     ContainerName,
     LogOptions,
     NodeApiError,
+    PodName,
     StreamOptions,
     Streams,
 )
@@ -28,6 +30,8 @@ UPGRADE = {
     "upgrade": "websocket",
     "sec-websocket-protocol": "v5.channel.k8s.io",
 }
+SPDY = {"connection": "Upgrade", "upgrade": "SPDY/3.1"}
+CHANNELS = {**UPGRADE, "sec-websocket-protocol": "v4.channel.k8s.io"}
 SIMULATED = {"metadata": {"name": "n", "labels": {"drayman.dev/simulated": "true"}}}
 
 
@@ -57,6 +61,9 @@ class Parrot:
 
     async def attach(self, name: ContainerName, options: StreamOptions, streams: Streams) -> int:
         raise NodeApiError(404, "unable to upgrade connection: gone")
+
+    async def forward(self, pod: PodName, port: int) -> Connection:
+        raise NodeApiError(500, f"nothing listens on port {port} of {pod.name}")
 
 
 async def with_pod(node: dict[str, Any] | None = None) -> Harness:
@@ -117,10 +124,14 @@ async def test_a_node_that_cannot_be_reached_is_named(
 
 UPGRADES = [
     ("exec", {}, 400, "Upgrade request required"),
-    ("exec", {**UPGRADE, "upgrade": "SPDY/3.1"}, 501, "SPDY/3.1 is not served"),
+    ("exec", {**UPGRADE, "upgrade": "h2c"}, 400, "h2c is not served: WebSocket and SPDY/3.1 are"),
+    ("exec", SPDY, 400, "X-Stream-Protocol-Version is required"),
+    ("exec", {**SPDY, "x-stream-protocol-version": "v9"}, 403, "unable to negotiate protocol"),
     ("exec", {**UPGRADE, "sec-websocket-protocol": "v9"}, 400, "unable to negotiate protocol"),
     ("exec", UPGRADE, 400, "you must specify at least 1 of stdin, stdout, stderr"),
-    ("portforward", UPGRADE, 501, "ports are forwarded by SPDY/3.1 alone"),
+    ("portforward", UPGRADE, 400, "unable to negotiate protocol"),
+    ("portforward", SPDY, 400, "X-Stream-Protocol-Version is required"),
+    ("portforward", CHANNELS, 400, "the query has no usable `ports`: there are 0 ports"),
 ]  # fmt: skip
 
 

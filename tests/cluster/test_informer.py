@@ -329,6 +329,22 @@ def test_whatever_happens_the_handlers_end_up_with_the_truth(steps: list[tuple[s
     asyncio.run(asyncio.wait_for(carry_out(steps), PATIENCE_S))
 
 
+async def test_trouble_that_lasts_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    """And its end, for who reads the log of a node while its server is away."""
+    async with pair() as (server, client):
+        await server.put("configmaps", "ns", "a")
+        server.inject(Drop(), times=4)
+        server.inject(Answer(403, status(403, "Forbidden")), times=4)
+        following, _ = informer(client)
+        async with following:
+            await following.wait_synced()
+        assert [record.getMessage() for record in caplog.records] == [
+            "configmaps in ns: GET /api/v1/namespaces/ns/configmaps: Server disconnected",
+            "configmaps in ns: Forbidden",
+            "configmaps in ns: the server answers again",
+        ]
+
+
 async def test_a_resource_that_not_every_cluster_has_is_done_without() -> None:
     """Where it is not served there is none of it; once it is, it is followed."""
     async with pair() as (server, client):

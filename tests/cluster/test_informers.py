@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -13,7 +14,14 @@ import pytest
 from cluster.contract.clusters import cluster
 from cluster.contract.objects import config_map
 from drayman.cluster import Informers, InProcessClient, Notice
-from drayman.cluster.resources import CONFIG_MAPS, PODS, RESOURCE_CLAIMS, JsonObject
+from drayman.cluster.resources import (
+    CONFIG_MAPS,
+    PODS,
+    RESOURCE_CLAIMS,
+    JsonObject,
+    Resource,
+    generic,
+)
 
 
 def by_colour(value: JsonObject) -> list[str]:
@@ -65,6 +73,30 @@ async def test_indexes_can_be_asked_for_later(tmp_path: Path) -> None:
         assert found["metadata"]["name"] == "a"
         with pytest.raises(ValueError, match="another index 'colour'"):
             informers.informer(CONFIG_MAPS, indexers={"colour": by_length})
+        await informers.stop()
+
+
+async def test_what_a_cluster_does_not_have_is_told_in_one_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However often somebody waits; what is asked for later is told then."""
+    caplog.set_level(logging.INFO, "drayman.cluster")
+
+    def absent(plural: str) -> Resource[JsonObject]:
+        return replace(generic("x.example/v1", plural, "Absent"), optional=True)
+
+    async with cluster("in-process", tmp_path) as place:
+        informers = Informers(place.client)
+        for resource in (absent("b"), CONFIG_MAPS, absent("a")):
+            informers.informer(resource)
+        await informers.start()
+        await informers.wait_synced()
+        await informers.wait_synced()
+        assert caplog.messages == ["the cluster has no a.x.example, b.x.example; doing without"]
+        informers.informer(absent("c"))
+        await informers.start()
+        await informers.wait_synced()
+        assert caplog.messages[1:] == ["the cluster has no c.x.example; doing without"]
         await informers.stop()
 
 

@@ -17,6 +17,7 @@ from drayman.cluster.event_buffer import EventBuffer
 from drayman.cluster.kube.connection import Connection
 from drayman.cluster.kube.retries import NO_RETRIES
 from drayman.cluster.resources import EVENTS, JsonObject, generic
+from patience import PATIENCE_S
 
 CORE_EVENTS = generic("v1", "events", "Event")
 
@@ -181,3 +182,22 @@ async def test_what_is_said_about_one_object_is_bounded(tmp_path: Path) -> None:
             found = await events(place, lambda found: len(found) == 7)
         assert sum(event["reason"] == "Made" for event in found) == 6
         assert recorder.dropped == 95
+
+
+async def test_an_event_in_the_last_moment_does_not_keep_the_recorder_from_ending(
+    tmp_path: Path,
+) -> None:
+    """It waits for the time at which a repetition is counted, or for another event, which comes just before it is to end."""
+    async with cluster("in-process", tmp_path) as place:
+        recorder = EventRecorder(place.client, "tester")
+        recorder.start()
+        for _ in range(2):
+            recorder.record(about(place), "Warning", "Failed", "one", "Try")
+        await events(place, lambda found: any("series" in one for one in found))
+        recorder.record(about(place), "Warning", "Failed", "one", "Try")
+        recorder.record(about(place), "Warning", "Failed", "two", "Try")
+        await events(place, lambda found: len(found) == 2)
+        recorder.record(about(place), "Warning", "Failed", "three", "Try")
+        async with asyncio.timeout(PATIENCE_S):
+            await recorder.stop()
+        assert len(await events(place, lambda found: len(found) == 3)) == 3

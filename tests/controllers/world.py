@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -75,6 +75,8 @@ class World:
     constructors: Sequence[Constructor]
     _informers: Informers | None = None
     _running: Sequence[asyncio.Task[None]] = ()
+    _written: dict[str, str] = field(default_factory=dict)
+    """The last versions that were written here, by resource."""
 
     async def start(self) -> None:
         self._informers = Informers(self.client)
@@ -94,7 +96,18 @@ class World:
             self._informers = None
 
     async def create(self, resource: Resource[JsonObject], value: JsonObject) -> JsonObject:
-        return await self.client.create(resource, value, NAMESPACE if resource.namespaced else None)
+        where = NAMESPACE if resource.namespaced else None
+        return self._wrote(resource, await self.client.create(resource, value, where))
+
+    def _wrote(self, resource: Resource[JsonObject], answer: JsonObject) -> JsonObject:
+        self._written[resource.qualified] = answer["metadata"]["resourceVersion"]
+        return answer
+
+    async def heard(self, *, but: Resource[JsonObject] | None = None) -> None:
+        """Returns when controllers and scheduler know what was written here. Each kind has its own watch, and some may be late."""
+        if self._informers is not None:
+            left = "" if but is None else but.qualified
+            await self._informers.wait_seen({k: v for k, v in self._written.items() if k != left})
 
     async def pod(self, name: str, *entries: JsonObject, **spec: Json) -> Pod:
         await self.create(POD_VALUES, pod(name, *entries, **spec))
@@ -121,8 +134,9 @@ class World:
     async def patch(
         self, resource: Resource[JsonObject], name: str, change: JsonObject, subresource: str = ""
     ) -> None:
-        where = NAMESPACE if resource.namespaced else None
-        await self.client.patch(resource, name, merge_patch(change), where, subresource=subresource)
+        where, patch = NAMESPACE if resource.namespaced else None, merge_patch(change)
+        answer = await self.client.patch(resource, name, patch, where, subresource=subresource)
+        self._wrote(resource, answer)
 
     async def finish(self, name: str, phase: str = "Succeeded") -> None:
         """What a kubelet reports at the end of a pod."""
@@ -130,7 +144,9 @@ class World:
 
     async def remove(self, resource: Resource[JsonObject], name: str, grace: int = 0) -> None:
         options = DeleteOptions(grace_period_seconds=grace)
-        await self.client.delete(resource, name, NAMESPACE, options=options)
+        answer = await self.client.delete(resource, name, NAMESPACE, options=options)
+        if answer is not None:
+            self._wrote(resource, answer)
 
     async def get_pod(self, name: str) -> Pod | None:
         try:

@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
+from drayman.api.certificates import CertificateSigningRequest
 from drayman.api.core import Namespace, Node, Pod
 from drayman.api.custom_groups import (
     KaiPodGroup,
@@ -166,6 +167,7 @@ KINDS: Final = (
     Kind(PodDisruptionBudget, "poddisruptionbudgets"),
     Kind(ServiceAccount, "serviceaccounts"),
     Kind(Lease, "leases"),
+    Kind(CertificateSigningRequest, "certificatesigningrequests", namespaced=False),
 )
 
 _LOADED: Final = {

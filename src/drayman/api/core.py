@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import field
 
@@ -59,10 +59,15 @@ class NodeCondition(ApiStruct, merge_key=("type",)):
     last_transition_time: Timestamp | None = None
 
 
+class NodeSystemInfo(ApiStruct):
+    container_runtime_version: str = ""
+
+
 class NodeStatus(ApiStruct):
     capacity: dict[str, Quantity] = field(default_factory=dict)
     allocatable: dict[str, Quantity] = field(default_factory=dict)
     conditions: tuple[NodeCondition, ...] = ()
+    node_info: NodeSystemInfo = NodeSystemInfo()
 
 
 class Node(ApiStruct):
@@ -159,6 +164,11 @@ class Affinity(ApiStruct):
     pod_anti_affinity: PodAffinity | None = None
 
 
+DO_NOT_SCHEDULE: Final = "DoNotSchedule"
+SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
+"""What a pod does where it cannot be spread as it wants."""
+
+
 class TopologySpreadConstraint(ApiStruct, merge_key=("topologyKey", "whenUnsatisfiable")):
     max_skew: Int32 = 0
     topology_key: str = ""
@@ -242,12 +252,21 @@ class PodCondition(ApiStruct, merge_key=("type",)):
     last_transition_time: Timestamp | None = None
 
 
+class ContainerStateWaiting(ApiStruct):
+    reason: str = ""
+    message: str = ""
+
+
 class ContainerStateTerminated(ApiStruct):
     exit_code: Int32 = 0
+    signal: Int32 = 0
+    reason: str = ""
+    message: str = ""
     finished_at: Timestamp | None = None
 
 
 class ContainerState(ApiStruct):
+    waiting: ContainerStateWaiting | None = None
     terminated: ContainerStateTerminated | None = None
 
 
@@ -255,6 +274,7 @@ class ContainerStatus(ApiStruct, merge_key=("name",)):
     name: str = ""
     restart_count: Int32 = 0
     state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
 
 
 class PodStatus(ApiStruct):

@@ -14,7 +14,7 @@ from typing import Final
 from drayman.api.errors import DocumentError, JsonError
 from drayman.api.struct import Json
 from drayman.api.syntax import json_text
-from drayman.api.syntax.yaml_builder import Segments
+from drayman.api.syntax.yaml_builder import Segments, YamlDocument
 from drayman.api.syntax.yaml_text import parse_yaml
 
 MAX_BYTES: Final = 512 * 1024 * 1024
@@ -37,14 +37,14 @@ class Source:
 
     def __init__(self, file: str, text: str) -> None:
         short = len(text) <= MAX_LINED_LENGTH
-        self._found: list[dict[Segments, int]] = []
+        self._found: list[YamlDocument] = []
         self._ahead = parse_yaml(file, text, with_lines=True) if short else iter(())
 
-    def lines(self, number: int) -> dict[Segments, int] | None:
-        """The line of each field of a document, or None where unknown. JSON is read as the YAML it is."""
+    def document(self, number: int) -> YamlDocument | None:
+        """A document with the line of each field, or None where those are unknown. JSON is read as the YAML it is."""
         while len(self._found) <= number:
             try:
-                self._found.append(next(self._ahead).lines)
+                self._found.append(next(self._ahead))
             except (StopIteration, DocumentError):
                 # Either reading has reported this already, or it is JSON that is not YAML, such as several objects in a row.
                 return None
@@ -69,13 +69,8 @@ class SourcePlace:
     def line_of(self, path: str) -> int:
         """The line of a field, or of what is nearest above it."""
         number, prefix = self._within
-        lines = self._source.lines(number)
-        if lines is None:
-            return self.start
-        segments = prefix + path_segments(path)
-        while segments not in lines and segments:
-            segments = segments[:-1]
-        return lines.get(segments, self.start)
+        document = self._source.document(number)
+        return self.start if document is None else document.line_of(prefix + path_segments(path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +87,7 @@ class Document(SourcePlace):
 
 def read_documents(file: str, data: bytes) -> Iterator[Document]:
     """The objects in a file's bytes. Raises DocumentError; what came before the error has been yielded by then."""
-    text = _decode(file, data)
+    text = text_of(file, data)
     source = Source(file, text)
     index = 0
     for number, (line, value) in enumerate(_values(file, text)):
@@ -101,7 +96,8 @@ def read_documents(file: str, data: bytes) -> Iterator[Document]:
             index += 1
 
 
-def _decode(file: str, data: bytes) -> str:
+def text_of(file: str, data: bytes) -> str:
+    """The text in a file's bytes. Raises DocumentError."""
     if len(data) > MAX_BYTES:
         raise DocumentError(file, 0, f"larger than {MAX_BYTES // 1024 // 1024} MiB")
     try:

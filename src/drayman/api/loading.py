@@ -33,6 +33,9 @@ _UNTYPED_METADATA: Final = ("metadata.managedFields", "metadata.selfLink")
 """Fields that every object may have and that are not read here."""
 _OTHER_RESOURCE_KINDS: Final = frozenset({"ResourcePoolStatusRequest"})
 """Kinds of the group that have nothing to do with allocation."""
+_OLDER_VERSIONS: Final = frozenset({"v1alpha1", "v1alpha2", "v1alpha3"})
+"""Of the group, with kinds and shapes that no API server has today."""
+_MIGRATING: Final = "`drayman migrate` rewrites manifests of older versions"
 
 
 class Severity(Enum):
@@ -218,8 +221,11 @@ def _impossible_kind(api_version: str, kind: str) -> tuple[str, str] | None:
         return "apiVersion", "expected GROUP/VERSION, or v1"
     if kind in versions.VERSIONS and group in (GROUP, api_version):
         choices = ", ".join(f"{GROUP}/{known}" for known in versions.VERSIONS[kind])
-        return "apiVersion", f"there is no {kind} in {api_version}; it is in {choices}"
+        older = f"; {_MIGRATING}" if version in _OLDER_VERSIONS else ""
+        return "apiVersion", f"there is no {kind} in {api_version}; it is in {choices}{older}"
     if group == GROUP and kind not in _OTHER_RESOURCE_KINDS:
+        if version in _OLDER_VERSIONS:
+            return "kind", f"{GROUP} has no such kind any more; {_MIGRATING}"
         closest = get_close_matches(kind[:LONGEST_NAME], versions.VERSIONS, 1)
         hint = f"; did you mean {closest[0]}?" if closest else ""
         return "kind", f"{GROUP} has no such kind{hint}"

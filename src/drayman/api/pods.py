@@ -12,7 +12,8 @@ from drayman.api.core import Container, Pod, PodResourceClaim, PodResourceClaimS
 from drayman.api.pod_groups import PodGroup
 from drayman.api.times import seconds_of
 
-FINISHED: Final = ("Succeeded", "Failed")
+FAILED: Final = "Failed"
+FINISHED: Final = ("Succeeded", FAILED)
 """The phases of pods that have ended, well or not."""
 
 GroupKey = tuple[str, str]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
 from typing import ClassVar, Final, Generic, Self, TypeVar
 
 import msgspec
@@ -43,6 +44,13 @@ T = TypeVar("T")
 PAGE_SIZE: Final = 500
 """Default number of items per page, as in kubectl."""
 _LIST_ATTEMPTS: Final = 3
+
+
+class Token(Struct, frozen=True):
+    """Of a service account, and when it expires, in seconds since the epoch."""
+
+    value: str
+    expires_at: float
 
 
 class Page(Struct, Generic[T], frozen=True):
@@ -228,14 +236,15 @@ class Client(ABC):
         target = PODS.target(namespace, name, "eviction")
         await self._create(target, body, ValueCodec("policy/v1", "Eviction"), PLAINLY)
 
-    async def request_token(self, account: str, namespace: str, spec: dict[str, Json]) -> str:
+    async def request_token(self, account: str, namespace: str, spec: dict[str, Json]) -> Token:
         """A token of a service account, as the spec of a TokenRequest asks for it."""
         kind = ValueCodec("authentication.k8s.io/v1", "TokenRequest")
         body = {"apiVersion": kind.api_version, "kind": kind.kind, "spec": spec}
         target = SERVICE_ACCOUNTS.target(namespace, account, "token")
         answer = await self._create(target, body, kind, PLAINLY)
-        token: str = answer["status"]["token"]
-        return token
+        status = answer["status"]
+        expires = datetime.fromisoformat(status["expirationTimestamp"])
+        return Token(status["token"], expires.timestamp())
 
     @abstractmethod
     async def write_many(self, writes: Sequence[Write]) -> tuple[object, ...]:

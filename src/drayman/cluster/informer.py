@@ -92,8 +92,10 @@ class Informer(Generic[T]):
         self._breaks = Breaks()
         self._version = ""
         self._failures = 0
+        self._complaint = ""
         self._versions_tried = 0
         self._in_doubt = False
+        self._is_absent = False
         self._synced = asyncio.Event()
         self._awaited: list[tuple[str, asyncio.Event]] = []
         self._task: asyncio.Task[None] | None = None
@@ -117,6 +119,11 @@ class Informer(Generic[T]):
     def is_synced(self) -> bool:
         """Whether the first list has been reported to the handlers."""
         return self._synced.is_set()
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether the server does not know the resource, which this one does without."""
+        return self._is_absent
 
     def add_handler(self, handler: Handler[T]) -> None:
         """Notifies a handler of every change from now on, and first of every existing object, as added."""
@@ -206,7 +213,7 @@ class Informer(Generic[T]):
                 if isinstance(error, NotFoundError) and self._selection.resource.optional:
                     await self._do_without(error)
                     continue
-                _log.warning("%s: %s", self._describe(), error)
+                self._complain(str(error))
                 await self._recover(error)
 
     async def _list(self) -> None:
@@ -225,6 +232,7 @@ class Informer(Generic[T]):
                 listed.add(self._put(value))
                 await self._breaks.between()
             version = page.resource_version
+        self._is_absent = False
         self._complete(listed, version)
 
     async def _watch(self) -> None:
@@ -236,6 +244,7 @@ class Informer(Generic[T]):
         ) as events:
             async for event in events:
                 silent, self._failures = False, 0
+                self._be_content()
                 self._take(event)
                 await self._breaks.between()
         if silent and asyncio.get_running_loop().time() - began < SHORT_WATCH:
@@ -292,6 +301,7 @@ class Informer(Generic[T]):
                 self._remove(key, None)
         self._version = version
         self._failures = self._versions_tried = 0
+        self._be_content()
         self._synced.set()
         self._wake_waiting()
 
@@ -323,6 +333,7 @@ class Informer(Generic[T]):
             if _is_before(page.resource_version, self._version):
                 _log.warning("%s: the server has lost its history; listing again", self._describe())
                 self._version = ""
+            self._be_content()
         self._in_doubt = False
 
     async def _recover(self, error: ClusterError) -> None:
@@ -343,12 +354,25 @@ class Informer(Generic[T]):
         if self._versions_tried % (1 + len(resource.other_versions)):
             self._version = ""
             return
-        if not self.is_synced:
-            _log.info("%s: %s; doing without", self._describe(), error)
+        if not self._is_absent:
+            _log.debug("%s: %s; doing without", self._describe(), error)
+        self._is_absent = True
         failures = self._failures
         self._complete(set(), "")
         self._failures = failures
         await self._pause()
+
+    def _complain(self, about: str) -> None:
+        """Once, however long it lasts: a server that is away is asked every few seconds."""
+        if about != self._complaint:
+            self._complaint = about
+            _log.warning("%s: %s", self._describe(), about)
+
+    def _be_content(self) -> None:
+        """Whoever has read the complaint wants to know that it is over."""
+        if self._complaint:
+            self._complaint = ""
+            _log.warning("%s: the server answers again", self._describe())
 
     async def _pause(self) -> None:
         self._failures += 1

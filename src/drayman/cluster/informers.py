@@ -30,6 +30,7 @@ class Informers:
         # The codec is part of the key: the same resource as structs and as plain values is two caches.
         self._informers: dict[tuple[Resource[Any], object, str], Informer[Any]] = {}
         self._started: set[int] = set()
+        self._told_absent: set[str] = set()
 
     def informer(
         self,
@@ -64,6 +65,14 @@ class Informers:
         for informer in tuple(self._informers.values()):
             if id(informer) in self._started:
                 await informer.wait_synced()
+        self._tell_absent()
+
+    def _tell_absent(self) -> None:
+        """In one line: most clusters are without some of what can be installed."""
+        absent = {each.resource.qualified for each in self._informers.values() if each.is_absent}
+        if fresh := sorted(absent - self._told_absent):
+            _log.info("the cluster has no %s; doing without", ", ".join(fresh))
+        self._told_absent |= absent
 
     async def wait_seen(self, versions: Mapping[str, str]) -> None:
         """Returns when handlers for these resources have been notified of what was written up to these versions."""

@@ -267,7 +267,9 @@ class EventRecorder:
         """Until there is an event, or a count of a series to write."""
         self._arrival.clear()
         try:
-            await asyncio.wait_for(self._arrival.wait(), COUNT_SECONDS if self._repeated else None)
+            # Not `wait_for`: before Python 3.12 it ignores that it is cancelled when an event arrives in the same moment.
+            async with asyncio.timeout(COUNT_SECONDS if self._repeated else None):
+                await self._arrival.wait()
         except TimeoutError:
             return
 

@@ -17,6 +17,7 @@ from urllib.parse import quote
 import msgspec
 
 from drayman.api import catalog, codec
+from drayman.api.certificates import CertificateSigningRequest
 from drayman.api.core import Namespace, Node, Pod
 from drayman.api.errors import DecodeError
 from drayman.api.jobs import Job
@@ -267,6 +268,7 @@ SERVICE_ACCOUNTS: Final = typed(ServiceAccount)
 DISRUPTION_BUDGETS: Final = typed(PodDisruptionBudget)
 NODE_LEASES: Final = typed(Lease)
 """Leases as structs, for controllers that watch nodes; leader election changes them as plain values."""
+SIGNING_REQUESTS: Final = typed(CertificateSigningRequest)
 PERSISTENT_VOLUMES: Final = typed(PersistentVolume)
 STORAGE_CLASSES: Final = typed(StorageClass)
 CSI_DRIVERS: Final = typed(CSIDriver)

@@ -18,6 +18,9 @@ from drayman.cluster.client import Client
 from drayman.cluster.informers import Informers
 from drayman.cluster.turns import Turns
 from drayman.controllers import nodes, volumes, workloads
+from drayman.controllers.certificates.approving import NodeCertificateApprover
+from drayman.controllers.certificates.cleaning import CertificateCleaner
+from drayman.controllers.certificates.signing import Authority, CertificateSigner
 from drayman.controllers.claims.controller import ClaimController
 from drayman.controllers.features import ControllerFeatures
 from drayman.controllers.multikueue.controller import DispatchController
@@ -49,14 +52,25 @@ def all_controllers(
     features: ControllerFeatures | None = None,
     queues: ConfigurationSource | None = None,
     queue_tally: QueueTally | None = None,
+    authority: Authority | None = None,
 ) -> tuple[Constructor, ...]:
-    """Every controller. With `turns`, beside a scheduler in the same process; with `queues`, those of Kueue's queues as well."""
+    """Every controller. With `turns`, beside a scheduler in the same process; with `queues`, those of Kueue's queues as well.
+
+    With an `authority`, those of certificates.
+    """
     features = features or ControllerFeatures()
     of_queues: tuple[Constructor, ...] = (Unprotecting,)
     if queues is not None:
         of_queues = (
             partial(QuotaController, source=queues, tally=queue_tally),
             partial(DispatchController, source=queues, tally=queue_tally),
+        )
+    of_certificates: tuple[Constructor, ...] = ()
+    if authority is not None:
+        of_certificates = (
+            NodeCertificateApprover,
+            partial(CertificateSigner, authority=authority),
+            CertificateCleaner,
         )
     return (
         partial(ClaimController, turns=turns),
@@ -70,6 +84,7 @@ def all_controllers(
         *volumes.CONTROLLERS,
         *nodes.CONTROLLERS,
         *of_queues,
+        *of_certificates,
     )
 
 

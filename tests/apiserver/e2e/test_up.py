@@ -187,6 +187,36 @@ def test_a_taken_port(data: Path, taken: int, option: list[str]) -> None:
 
 
 @pytest.mark.parametrize("option", [[], ["--detach"]], ids=["foreground", "detached"])
+@pytest.mark.parametrize(
+    ("driver", "folder", "said"),
+    [
+        ("nowhere:Driver", "data", "driver nowhere:Driver: there is no module 'nowhere'"),
+        ("broken:Driver", "data", "driver broken:Driver cannot be imported: half a wheel"),
+        ("gpu.example.com", "d" * 100, "the path of a socket has at most 107 bytes"),
+    ],
+    ids=["unknown", "broken", "long-path"],
+)
+def test_a_node_that_does_not_start(
+    tmp_path: Path,
+    option: list[str],
+    driver: str,
+    folder: str,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The cluster counts as started only when its node and drivers run; otherwise one sentence says why, and nothing is left."""
+    (tmp_path / "broken.py").write_text("raise ImportError('half a wheel')")
+    monkeypatch.chdir(tmp_path)
+    data = tmp_path / folder
+    sentence = refusal(
+        "up", "--node", "--driver", driver, "--port", "0", "--data-dir", data, *option
+    )
+    assert said in sentence
+    assert sentence.startswith("it did not start: ") == bool(option)
+    assert not data.exists()
+
+
+@pytest.mark.parametrize("option", [[], ["--detach"]], ids=["foreground", "detached"])
 def test_folders_that_cannot_be(tmp_path: Path, option: list[str]) -> None:
     """A data directory that is a file, or below one."""
     (tmp_path / "file").touch()
@@ -282,8 +312,9 @@ def test_in_the_background_and_back(data: Path) -> None:
     stopped = f"stopped process {status['pid']}, which served {url}"
     assert ended.stdout.splitlines() == [stopped, f"state kept in {data}"]
     nothing = f"nothing runs on {data}; start it with: drayman up --data-dir {data}"
-    for command in ("status", "kubeconfig", "down"):
+    for command in ("status", "kubeconfig"):
         assert refusal(command, *where) == nothing
+    assert refusal("down", *where) == f"nothing runs on {data}"
     status_now = drayman("status", "-o", "json", *where)
     assert (status_now.returncode, json.loads(status_now.stdout)["running"]) == (1, False)
 
@@ -304,6 +335,9 @@ def test_what_is_detached_is_ready(data: Path) -> None:
         assert "ready           yes" in drayman("status", *where).stdout
         unchecked = ssl._create_unverified_context()
         url = started.stdout.split()[2]
+        logged = drayman("logs", *where).stdout.splitlines()
+        assert f" server info {url} is ready" in "\n".join(logged)
+        assert all(line.startswith("20") for line in logged), logged  # each names its component
         with urllib.request.urlopen(f"{url}/readyz?verbose", context=unchecked) as got:
             assert "[+]control-plane ok" in got.read().decode()
     finally:

@@ -10,7 +10,7 @@ import pytest
 from apiserver.kinds.circumstances import created, make_context, pod, resource_of
 
 GANG = "drayman.dev/gang"
-UNKNOWN = "there is no such annotation, so it has no effect"
+UNKNOWN = "nobody reads this"
 TO_TEMPLATE = "put it into spec.template.metadata.annotations"
 
 

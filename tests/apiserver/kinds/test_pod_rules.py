@@ -244,6 +244,22 @@ CASES: dict[str, tuple[Object, Causes]] = {
         container(lifecycle={"preStop": {"sleep": {"seconds": 31}}}),
         {(f"{MAIN}.lifecycle.preStop.sleep", "Invalid")},
     ),
+    "a signal for no system": (
+        container(lifecycle={"stopSignal": "SIGUSR1"}),
+        {(f"{MAIN}.lifecycle.stopSignal", "Forbidden")},
+    ),
+    "a signal that there is not": (
+        container(lifecycle={"stopSignal": "SIGRTMIN+16"}) | {"os": {"name": "linux"}},
+        {(f"{MAIN}.lifecycle.stopSignal", "NotSupported")},
+    ),
+    "a signal of another system": (
+        container(lifecycle={"stopSignal": "SIGHUP"}) | {"os": {"name": "windows"}},
+        {(f"{MAIN}.lifecycle.stopSignal", "NotSupported")},
+    ),
+    "a signal": (
+        container(lifecycle={"stopSignal": "SIGRTMIN+15"}) | {"os": {"name": "linux"}},
+        set(),
+    ),
     # security
     "ids": (
         {"securityContext": {"runAsUser": -1, "fsGroup": 2**31, "supplementalGroups": [-1]}},

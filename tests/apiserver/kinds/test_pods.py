@@ -205,6 +205,14 @@ def test_little_may_change_in_a_pod(change: Change, fields: set[str]) -> None:
     assert {error.path for error in errors} == fields
 
 
+def test_a_token_without_an_account_is_one_of_the_default_account() -> None:
+    """Other pods that name no account have none."""
+    token = {"projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}
+    spec = stored(volumes=[{"name": "v", **token}])["spec"]
+    assert (spec["serviceAccountName"], spec["serviceAccount"]) == ("default", "default")
+    assert "serviceAccountName" not in stored()["spec"]
+
+
 def test_the_choice_of_nodes_narrows_while_a_gate_holds() -> None:
     """A pod with gates may get more demands on its node, but lose none."""
     old = stored(schedulingGates=[{"name": "g"}], nodeSelector={"x": "y"})

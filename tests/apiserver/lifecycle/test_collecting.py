@@ -17,6 +17,8 @@ from apiserver.lifecycle.world import (
     widgets_definition,
     world,
 )
+from drayman.apiserver.lifecycle.collecting import Collector, StoredResources
+from drayman.apiserver.lifecycle.graph import Graph, node_of
 from drayman.cluster.options import DeleteOptions, ListOptions, WriteOptions
 
 HELD = ("example.com/held",)
@@ -52,6 +54,25 @@ async def test_one_of_two_owners_is_enough() -> None:
         assert [r["name"] for r in shared["metadata"]["ownerReferences"]] == ["second"]
         await w.delete(CONFIG, "second")
         await w.until_gone(CONFIG, "shared")
+
+
+async def test_an_owner_that_came_after_the_last_look_is_enough() -> None:
+    """The graph is behind when a decision before this one took long: what it does not know of is not nothing."""
+    async with world(running=False) as w:
+        first, second = await w.config("first"), await w.config("second")
+        shared = await w.config("shared", owner(first))
+        graph = Graph()
+        graph.put(node_of(w.store.list("configmaps", "default")[-1]))
+        assert graph.has_dependents(first["metadata"]["uid"])
+        await w.change(
+            CONFIG, "shared", lambda it: it.update(ownerReferences=[owner(first), owner(second)])
+        )
+        await w.delete(CONFIG, "first")
+        collector = Collector(graph, StoredResources(w.core.resources))
+        await collector.attend(w.core, shared["metadata"]["uid"])
+        left = await w.get(CONFIG, "shared")
+        assert left is not None
+        assert [r["name"] for r in left["metadata"]["ownerReferences"]] == ["second"]
 
 
 async def test_an_owner_in_the_foreground_waits_for_those_that_block_it() -> None:

@@ -152,6 +152,7 @@ async def test_claims_of_deleted_pods_go_in_one_step() -> None:
             made = await w.pod(f"p{index}", from_template("x"), nodeName="node-a")
             (name,) = (await w.generated(f"p{index}")).values()
             await w.allocate(name or "", made, device=f"gpu-{index}")
+        await w.heard()
         with closing(store.watch("resourceclaims.resource.k8s.io", since=store.revision)) as seen:
             await w.client.delete_collection(
                 PODS, "default", options=DeleteOptions(grace_period_seconds=0)

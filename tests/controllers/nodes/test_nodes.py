@@ -172,7 +172,7 @@ async def test_pods_are_asked_to_leave_when_their_patience_ends() -> None:
         target = next(c for c in gone.status.conditions if c.type_ == "DisruptionTarget")
         assert target.reason == "DeletionByTaintManager"
         assert (await place.get(PODS, "patient")).metadata.deletion_timestamp is None
-        assert "TaintManagerEviction" in await place.reasons()
+        await place.told("TaintManagerEviction")
 
 
 async def test_a_taint_ahead_of_the_clock_counts_from_when_it_was_seen() -> None:

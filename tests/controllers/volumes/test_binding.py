@@ -75,14 +75,15 @@ async def in_phase(place: Stage, phase: str, name: str = "disk") -> PersistentVo
     return found
 
 
-async def told(place: Stage, reason: str, name: str = "data") -> str:
-    """What an event about an object says, once there is one."""
+async def told(place: Stage, reason: str, name: str = "data", words: str = "") -> str:
+    """What an event about an object says, once there is one with these words."""
 
     async def read() -> list[str]:
         return [
             event["note"]
             for event in (await place.client.list(EVENTS, NAMESPACE)).items
             if (event["regarding"]["name"], event["reason"]) == (name, reason)
+            and words in event["note"]
         ]
 
     return (await eventually(read, bool))[0]
@@ -200,7 +201,7 @@ async def test_a_claim_that_gets_nothing_is_told_why(fields: JsonObject, note: s
         await storage_class(place, "local", provisioner=NONE)
         await storage_class(place)
         await claim(place, **fields)
-        assert note in await told(place, "ProvisioningFailed")
+        await told(place, "ProvisioningFailed", words=note)
         assert (await place.get(VOLUME_CLAIMS, "data")).status.phase == "Pending"
 
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from controllers.world import eventually
 from drayman.api.core import Pod
 from drayman.api.times import timestamp_at
 from drayman.apiserver.instance.first_objects import create_first_objects
@@ -176,6 +177,10 @@ class Stage:
             controller.recorder.start()
         page = await self.client.list(EVENTS, NAMESPACE, options=ListOptions())
         return [str(event["reason"]) for event in page.items]
+
+    async def told(self, *reasons: str) -> None:
+        """Returns when there are events for these reasons. An event may be recorded a moment after what it is about is written."""
+        await eventually(self.reasons, lambda found: set(reasons) <= set(found))
 
     async def close(self) -> None:
         await self.crash()

@@ -161,7 +161,7 @@ async def test_a_failed_pod_is_replaced() -> None:
         await place.until(
             PODS, lambda pods: [p for p in pods if p.metadata.uid != old.metadata.uid] == pods != []
         )
-        assert "FailedDaemonPod" in await place.reasons()
+        await place.told("FailedDaemonPod")
 
 
 def _images(pods: list[Pod]) -> list[str]:

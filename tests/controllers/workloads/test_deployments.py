@@ -106,7 +106,7 @@ async def test_a_deployment_rolls_out_and_says_so() -> None:
         name = owned.metadata.labels[LABEL]
         assert owned.metadata.name == f"web-{name}"
         assert {pod.metadata.labels[LABEL] for pod in await place.pods()} == {name}
-        assert "ScalingReplicaSet" in await place.reasons()
+        await place.told("ScalingReplicaSet")
 
 
 async def test_a_rolling_update_never_leaves_its_limits() -> None:

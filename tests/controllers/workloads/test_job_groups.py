@@ -43,8 +43,7 @@ async def test_a_job_gets_one_group_for_all_of_its_pods() -> None:
         job_uid = (await place.get(JOBS, "work")).metadata.uid
         for each in (group, workload):
             assert [owner.uid for owner in each.metadata.owner_references] == [job_uid]
-        reasons = await place.reasons()
-        assert {"WorkloadCreated", "PodGroupCreated"} <= set(reasons)
+        await place.told("WorkloadCreated", "PodGroupCreated")
 
 
 async def test_a_pod_that_is_made_again_joins_the_group() -> None:
@@ -108,4 +107,4 @@ async def test_a_name_that_is_taken_is_reported() -> None:
         assert await pods_of(place, 0) == []
         await place.client.delete(WORKLOADS, name, NAMESPACE)
         assert groups_of(await pods_of(place, 3)) == {name}
-        assert "FailedCreate" in await place.reasons()
+        await place.told("FailedCreate")

@@ -84,7 +84,7 @@ async def test_a_refusal_is_told_once_and_in_the_status() -> None:
         (condition,) = failed.status.conditions
         assert (condition.status, condition.reason) == ("True", "FailedCreate")
         assert "missing" in condition.message
-        assert "FailedCreate" in await place.reasons()
+        await place.told("FailedCreate")
         template_fix = {"spec": {"template": {"spec": {"priorityClassName": None}}}}
         await place.patch(REPLICA_SETS, "web", template_fix)
         fixed = await place.until_one(REPLICA_SETS, "web", lambda s: s.status.replicas == 3)
@@ -115,7 +115,7 @@ async def test_a_replication_controller_keeps_its_number_of_pods() -> None:
         await place.scale(REPLICATION_CONTROLLERS, "web", 1)
         await place.until_one(REPLICATION_CONTROLLERS, "web", lambda c: c.status.replicas == 1)
         await place.until(PODS, lambda pods: len(pods) == 1)
-        assert {"SuccessfulCreate", "SuccessfulDelete"} <= set(await place.reasons())
+        await place.told("SuccessfulCreate", "SuccessfulDelete")
 
 
 async def test_replica_sets_and_replication_controllers_leave_each_other_alone() -> None:

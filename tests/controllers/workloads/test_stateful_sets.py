@@ -142,6 +142,7 @@ async def test_on_delete_leaves_replacing_to_others() -> None:
     async with stage(StatefulSetController) as place:
         await place.create(STATEFUL_SETS, stateful_set(1, updateStrategy={"type": "OnDelete"}))
         await grow(place, 1)
+        await place.until_one(STATEFUL_SETS, "db", lambda s: s.status.current_replicas == 1)
         await place.patch(STATEFUL_SETS, "db", image("j"))
         await place.until_one(
             STATEFUL_SETS, "db", lambda s: s.status.update_revision != s.status.current_revision
@@ -180,7 +181,7 @@ async def test_a_failed_pod_is_made_anew() -> None:
         (pod,) = await place.until(PODS, lambda pods: len(pods) == 1)
         await place.set_phase(pod, "Failed")
         await place.until_one(PODS, "db-0", lambda p: p.metadata.uid != pod.metadata.uid)
-        assert "RecreatingFailedPod" in await place.reasons()
+        await place.told("RecreatingFailedPod")
 
 
 async def test_a_pod_waits_for_its_minimum_time() -> None:

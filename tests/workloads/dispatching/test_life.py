@@ -12,14 +12,14 @@ from drayman.api.kueue_workload import (
     WorkloadStatus,
 )
 from drayman.workloads.dispatching.life import (
+    RemoteState,
     Silence,
-    Standing,
     as_ended_there,
     is_elsewhere,
     may_be_taken,
     nowhere,
     offered,
-    standing,
+    remote_state,
     taken,
     to_be_tried_again,
     wants_worker,
@@ -85,18 +85,18 @@ def test_a_workload_is_to_run_elsewhere(status: WorkloadStatus, active: bool, wa
 @pytest.mark.parametrize(
     ("there", "wanted"),
     [
-        pytest.param(ADMITTED, Standing.RUNS, id="admitted there"),
-        pytest.param(EVICTED, Standing.STOPS, id="evicted there, with pods"),
-        pytest.param(RELEASED, Standing.EVICTED, id="evicted there, without pods"),
-        pytest.param(ENDED, Standing.ENDED, id="ended there"),
-        pytest.param(None, Standing.GONE, id="deleted there"),
-        pytest.param(Silence(95.0), Standing.SILENT, id="a worker that is silent"),
-        pytest.param(Silence(90.0), Standing.LOST, id="a worker that was silent for too long"),
+        pytest.param(ADMITTED, RemoteState.RUNS, id="admitted there"),
+        pytest.param(EVICTED, RemoteState.STOPS, id="evicted there, with pods"),
+        pytest.param(RELEASED, RemoteState.EVICTED, id="evicted there, without pods"),
+        pytest.param(ENDED, RemoteState.ENDED, id="ended there"),
+        pytest.param(None, RemoteState.GONE, id="deleted there"),
+        pytest.param(Silence(95.0), RemoteState.SILENT, id="a worker that is silent"),
+        pytest.param(Silence(90.0), RemoteState.LOST, id="a worker that was silent for too long"),
     ],
 )
-def test_standing_of(there: WorkloadStatus | Silence | None, wanted: Standing) -> None:
+def test_standing_of(there: WorkloadStatus | Silence | None, wanted: RemoteState) -> None:
     """At 100 s, with ten seconds of patience."""
-    assert standing(there, 100.0, 10.0) is wanted
+    assert remote_state(there, 100.0, 10.0) is wanted
 
 
 def test_only_what_is_admitted_can_be_taken() -> None:

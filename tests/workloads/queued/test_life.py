@@ -81,6 +81,21 @@ def test_preemption_and_the_way_back():
     assert [(each.reason, each.count) for each in evictions] == [("Preempted", 1)]
 
 
+def test_checks_are_asked_again_when_the_quota_is_lost():
+    """One that rejects the workload goes on saying why, and one that has not answered has nothing to take back."""
+    said = {"a": ("Ready", "fine"), "b": ("Rejected", "never"), "c": ("Pending", "asking")}
+    checks = tuple(
+        AdmissionCheckState(name=name, state=state, message=message)
+        for name, (state, message) in said.items()
+    )
+    status = life.released(WorkloadStatus(admission_checks=checks), "PendingEvaluation", "", NOW)
+    assert {each.name: (each.state, each.message) for each in status.admission_checks} == {
+        "a": ("Pending", "Reset to Pending after eviction. Previously: Ready"),
+        "b": ("Rejected", "never"),
+        "c": ("Pending", "asking"),
+    }
+
+
 def test_g13_a_workload_whose_pods_do_not_become_ready_is_evicted():
     """The time is counted from the admission, or from when they were lost; it waits until its back-off is over."""
     status = running()

@@ -85,6 +85,12 @@ class YamlDocument:
     lines: dict[Segments, int]
     duplicates: tuple[tuple[int, str], ...] = ()
 
+    def line_of(self, path: Segments) -> int:
+        """The line of a field, or of the nearest one around it that has a line of its own."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return self.lines.get(path, self.line)
+
 
 def documents(text: str, dialect: Dialect, *, with_lines: bool = False) -> Iterator[YamlDocument]:
     """The documents of a stream. Raises YamlProblemError and yaml.YAMLError."""

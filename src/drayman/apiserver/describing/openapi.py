@@ -44,12 +44,12 @@ class OpenApiDocuments:
 
 
 def served_resources(resources: Resources) -> dict[tuple[str, str], list[ServedResource]]:
-    """What is served in each group version. What only has parts, without objects of its own, is not described: it has no schema."""
+    """What is served in each group version. What only has parts, or is answered and not stored, is not described: it has no schema."""
     found = {
         (group, version): [
             _served(resource, version)
             for resource in resources.in_version(group, version)
-            if resource.verbs
+            if resource.verbs and not resource.read_handlers
         ]
         for group, versions in resources.groups().items()
         for version in versions

@@ -21,6 +21,8 @@ from drayman.apiserver.extensions.rule_evaluation import Old, RuleFindings
 from drayman.apiserver.extensions.rules import RuleNode, rule_tree
 from drayman.apiserver.extensions.schemas import EMPTY, Schema, properties
 from drayman.apiserver.extensions.value_checks import value_errors
+from drayman.apiserver.kinds.misspelt_names import misspelt
+from drayman.apiserver.kinds.reading import map_at
 from drayman.apiserver.kinds.rules import metadata_of
 from drayman.apiserver.patching.go_text import type_name
 from drayman.apiserver.served.strategy import (
@@ -173,7 +175,8 @@ class CustomStrategy(Strategy):
         return errors
 
     def warnings(self, new: Object, old: Object | None, context: Context) -> list[str]:
-        found = _finalizer_warnings(new, old)
+        before = {} if old is None else map_at(old, "metadata")
+        found = [*_finalizer_warnings(new, old), *misspelt(map_at(new, "metadata"), before)]
         if old is not None:
             found += self._rules(context).rule_findings(new, self._before(old, context)).warnings
         return found

@@ -13,15 +13,18 @@ from drayman.apiserver.instance.errors import InstanceError
 from drayman.apiserver.instance.folder import Folder, reason
 from drayman.apiserver.security.audit import AuditLog
 from drayman.apiserver.security.authentication import TokenAuthenticator
-from drayman.apiserver.security.authority import AuthorityError, ServingFiles, ensure_certificates
+from drayman.apiserver.security.authority import AuthorityError
 from drayman.apiserver.security.bindings import Bindings
+from drayman.apiserver.security.client_certificates import CertificateAuthenticator
 from drayman.apiserver.security.escalation import guard_roles
 from drayman.apiserver.security.impersonation import Impersonation
 from drayman.apiserver.security.node_pods import NodePods
-from drayman.apiserver.security.nodes import NodeAuthorizer, NodeRestriction
+from drayman.apiserver.security.node_restriction import NodeRestriction
+from drayman.apiserver.security.nodes import NodeAuthorizer
 from drayman.apiserver.security.private_files import write_private
 from drayman.apiserver.security.rbac import RbacAuthorizer
 from drayman.apiserver.security.reviews import Reviews
+from drayman.apiserver.security.serving_trust import ServingTrust
 from drayman.apiserver.security.signers import SignerPermissions
 from drayman.apiserver.security.token_requests import TokenRequests
 from drayman.apiserver.security.tokens import TokenIssuer, new_secret, new_signing_key
@@ -38,7 +41,7 @@ NODE_TOKEN_LIFETIME: Final = timedelta(days=365)
 class Access:
     """How clients recognise the server, and how it recognises its administrator."""
 
-    files: ServingFiles
+    trust: ServingTrust
     token: str
 
 
@@ -47,8 +50,7 @@ def arrange_access(
 ) -> Access:
     """Certificates, tokens, rights and the audit log, from the files in the folder. Raises InstanceError."""
     try:
-        names = (host, *_OWN_NAMES)
-        files = ensure_certificates(folder.certificates, names, server.core.clock.now())
+        trust = ServingTrust(folder.certificates, (host, *_OWN_NAMES), server.core.clock)
         token = _admin_token(folder.token)
         secure(server, token, _issuer(folder.signing_key))
         if audit_log is not None:
@@ -63,7 +65,7 @@ def arrange_access(
         raise InstanceError(str(error)) from error
     except OSError as error:
         raise InstanceError(f"{error.filename}: {reason(error)}") from error
-    return Access(files, token)
+    return Access(trust, token)
 
 
 def secure(server: ApiServer, admin_token: str, issuer: TokenIssuer) -> None:
@@ -76,7 +78,8 @@ def secure(server: ApiServer, admin_token: str, issuer: TokenIssuer) -> None:
     core.store.follow(pods)
     authorizer = NodeAuthorizer(pods, core.objects, RbacAuthorizer(core.objects, bindings))
     authenticator = TokenAuthenticator(admin_token, issuer, core.objects, core.clock)
-    server.authenticator, core.authorizer = authenticator, authorizer
+    server.authenticator = CertificateAuthenticator(authenticator, core.clock)
+    core.authorizer = authorizer
     server.impersonation = Impersonation(authorizer)
     guard_roles(core.resources)
     core.admission.plugins.append(SignerPermissions(authorizer))

@@ -22,6 +22,7 @@ from drayman.apiserver.verbs.core import Core
 from drayman.cluster.informers import Informers
 from drayman.cluster.inprocess import InProcessClient
 from drayman.cluster.turns import Turns
+from drayman.controllers.certificates.signing import Authority
 from drayman.controllers.features import ControllerFeatures
 from drayman.controllers.quota.source import ConfigurationSource
 from drayman.controllers.quota.tally import QueueTally
@@ -67,10 +68,14 @@ async def running(
     scheduled_by: SchedulerReport = lambda _: None,
     tally: Tally | None = None,
     queue_tally: QueueTally | None = None,
-) -> AsyncIterator[None]:
+    authority: Authority | None = None,
+) -> AsyncIterator[Informers]:
     """Runs the parts until the context is left. The context is entered when the hardware is published and the scheduler has seen it.
 
+    Its value is how all of them follow the cluster.
+
     `scheduled_by` is called with who serves each `schedulerName` whenever that changes: `SCHEDULER` or another holder of its lease.
+    `authority` signs certificates.
     """
     client = InProcessClient(ServerBackend(core))
     async with AsyncExitStack() as end:
@@ -88,7 +93,7 @@ async def running(
             end.callback(core.admission.plugins.remove, waiting)
             queue_tally = queue_tally or QueueTally()
             _show_queues(core, queue_tally, end)
-        constructors = all_controllers(turns, parts.features, parts.queues, queue_tally)
+        constructors = all_controllers(turns, parts.features, parts.queues, queue_tally, authority)
         controllers = await start_controllers(client, informers, constructors)
         end.push_async_callback(controllers.stop)
         if parts.scheduler is not None:
@@ -108,7 +113,7 @@ async def running(
         nodes = _simulated(client, informers, parts.hardware)
         await _start_nodes(nodes, informers, report, end)
         core.nodes.simulated = nodes.containers
-        yield
+        yield informers
 
 
 def _show_queues(core: Core, tally: QueueTally, end: AsyncExitStack) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from drayman.quota.amounts import FlavorResource
+from drayman.quota.amounts import FlavorResource, plus
 from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.demands import Unpriced
 from drayman.quota.entries import Entry
@@ -22,7 +22,7 @@ def present(state: QuotaState) -> Iterator[Gauge]:
     for _, queue in sorted(state.books.queues.items()):
         yield from _cluster_queue(queue, is_active=state.books.is_active(queue))
         yield from _resources(queue, fair=state.settings.fair_sharing is not None)
-    for key in sorted(state.local_queues()):
+    for key in sorted(state.local_queues.all()):
         yield from _local_queue(state, key)
     yield from _cohorts(state)
 
@@ -91,7 +91,7 @@ def _resources(queue: ClusterQueueState, *, fair: bool) -> Iterator[Gauge]:
 def _local_queue(state: QuotaState, key: str) -> Iterator[Gauge]:
     namespace, _, own = key.partition("/")
     name, prefix = {"name": own, "namespace": namespace}, "kueue_local_queue_"
-    entries = [state.entries[each] for each in state.waiting_in(key)]
+    entries = [state.entries[each] for each in state.local_queues.members(key)]
     holders = [each for each in entries if each.holding is not None]
     admitted = [each for each in holders if each.facts.admitted]
     aside = active = 0
@@ -178,10 +178,7 @@ def _asked(entries: Iterable[Entry]) -> dict[str, int]:
     asked: dict[str, int] = {}
     for entry in entries:
         for demand in () if isinstance(entry.facts.demands, Unpriced) else entry.facts.demands:
-            for name, amount in demand.per_pod.items():
-                asked[name] = asked.get(name, 0) + amount * demand.count
-            for name, amount in demand.once.items():
-                asked[name] = asked.get(name, 0) + amount
+            asked = plus(asked, demand.alone)
     return asked
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import logging
 import os
 import socket
 import ssl
-from contextlib import AsyncExitStack
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -30,19 +32,22 @@ from drayman.apiserver.instance.queue_metrics import QueueMetrics
 from drayman.apiserver.instance.scheduler_metrics import SchedulerMetrics
 from drayman.apiserver.instance.starting import CHECK, SCHEDULER_CHECK, Start
 from drayman.apiserver.instance.store_metrics import StoreMetrics
+from drayman.apiserver.instance.use_metrics import UseMetrics
 from drayman.apiserver.lifecycle.running import Lifecycle
 from drayman.apiserver.security.admission_records import AdmissionRecords
 from drayman.apiserver.security.aggregation import RoleAggregation
-from drayman.apiserver.security.authority import ServingFiles
-from drayman.apiserver.security.kubelets import kubelet_context
+from drayman.apiserver.security.authority import SigningAuthority
+from drayman.apiserver.security.kubelets import KubeletTrust
 from drayman.apiserver.security.owner_references import OwnerPermissions
 from drayman.apiserver.security.private_files import write_private
 from drayman.apiserver.serving.assembly import make_server
 from drayman.apiserver.serving.http import Listener, RunningServer
 from drayman.apiserver.serving.http import start as listen
 from drayman.apiserver.serving.server import ApiServer
+from drayman.cluster.background import in_background
 from drayman.cluster.embedded import Store, StoreError
 from drayman.cluster.errors import ConfigurationError
+from drayman.cluster.informers import Informers
 from drayman.cluster.kube.entries import read_members
 from drayman.controllers.quota.tally import QueueTally
 from drayman.node.simulated import Report
@@ -52,6 +57,7 @@ from drayman.reasons.wording import counted
 from drayman.scheduler.tally import Tally
 
 LOOPBACK: Final = "127.0.0.1"
+_log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,8 @@ class Options:
     """Whether allocations of devices that others hold, and changes of claims in use, are refused."""
     control_plane: ControlPlane | None = field(default_factory=ControlPlane)
     """Scheduler, controllers and simulated nodes; None: only the API."""
+    beside: Callable[[], AbstractAsyncContextManager[None]] | None = None
+    """What else has to run for it to be ready, such as a real node. Entered when the cluster works, left before it ends."""
 
     @property
     def is_loopback(self) -> bool:
@@ -92,6 +100,8 @@ class Instance:
     started: Start
     found: str = ""
     """The nodes and pods that an earlier run left, in words; empty if there were none."""
+    informers: Informers | None = None
+    """How controllers and scheduler follow the cluster; None where there are none."""
     _end: AsyncExitStack = field(default_factory=AsyncExitStack)
     """Undoes every step of the start, the last one first."""
 
@@ -104,7 +114,7 @@ class Instance:
 
 
 async def start(options: Options, report: Report | None = None) -> Instance:
-    """Start serving, and return when the cluster is ready. Raises InstanceError, and then leaves nothing open behind."""
+    """Start serving, and return when the cluster is ready. Raises InstanceError, and what `beside` raises; then nothing is left open."""
     async with AsyncExitStack() as end:
         instance = await _start(options, end, report)
         instance._end = end.pop_all()
@@ -126,12 +136,16 @@ async def _start(options: Options, end: AsyncExitStack, report: Report | None) -
     if options.guard_devices:
         store.constrain(ExclusiveDevices(store))
         core.admission.plugins.append(ClaimsInUse())
-    kubelets = Kubelets(lambda: kubelet_context(options.folder.certificates, core.clock))
+    kubelets = Kubelets(KubeletTrust(options.folder.certificates, core.clock).context)
     end.push_async_callback(kubelets.close)
     core.nodes.kubelets = kubelets
+    for resource in UseMetrics().resources():
+        core.resources.add(resource)
     await _fill(server, store, options)
-    http = await _listen(server, options, access.files)
+    http = await _listen(server, options, access.trust.context)
     end.push_async_callback(http.stop)
+    renewing = in_background(access.trust.keep(), "renewing the certificate of the server", _log)
+    end.callback(renewing.cancel)
     path = options.kubeconfig or options.folder.kubeconfig
     _write_kubeconfig(path, http.url, access)
     started = timestamp(server.core.clock.now())
@@ -148,14 +162,17 @@ async def _start(options: Options, end: AsyncExitStack, report: Report | None) -
     )
     try:
         starting = Start(options.folder, record, report)
-        await _complete(server, options, starting, end)
+        informers = await _complete(server, options, starting, end)
     except FolderError as error:
         raise InstanceError(str(error)) from error
-    return Instance(options, store, server, http, path, starting, found)
+    return Instance(options, store, server, http, path, starting, found, informers)
 
 
-async def _complete(server: ApiServer, options: Options, start: Start, end: AsyncExitStack) -> None:
+async def _complete(
+    server: ApiServer, options: Options, start: Start, end: AsyncExitStack
+) -> Informers | None:
     """Turn a working API into a ready cluster. Raises FolderError."""
+    informers = None
     if options.control_plane is not None:
         checks = {CHECK: start.problem, SCHEDULER_CHECK: start.scheduler_problem}
         server.health.readiness = {**server.health.readiness, **checks}
@@ -173,10 +190,22 @@ async def _complete(server: ApiServer, options: Options, start: Start, end: Asyn
         queue_tally = QueueTally()
         if parts.queues is not None:
             server.metrics.registry.register(QueueMetrics(queue_tally))
-        await end.enter_async_context(
-            running(server.core, parts, start.advance, start.scheduled_by, tally, queue_tally)
+        authority = SigningAuthority(options.folder.certificates, server.core.clock.now)
+        informers = await end.enter_async_context(
+            running(
+                server.core,
+                parts,
+                start.advance,
+                start.scheduled_by,
+                tally,
+                queue_tally,
+                authority,
+            )
         )
+    if options.beside is not None:
+        await end.enter_async_context(options.beside())
     start.finish()
+    return informers
 
 
 def _open_store(options: Options) -> Store:
@@ -191,7 +220,7 @@ def _write_kubeconfig(path: Path, url: str, access: Access) -> None:
     """Enter this cluster in a kubeconfig, which may have entries of others. Raises InstanceError."""
     try:
         before = read_members(path) if path.exists() else {}
-        write_private(path, kubeconfig(url, access.files.authority_pem, access.token, before))
+        write_private(path, kubeconfig(url, access.trust.authority_pem, access.token, before))
     except ConfigurationError as error:
         text = f"{error}; it was left alone: name another file with --kubeconfig, or move it away"
         raise InstanceError(text) from error
@@ -229,10 +258,7 @@ async def _fill(server: ApiServer, store: Store, options: Options) -> None:
         store.compact(store.revision)
 
 
-async def _listen(server: ApiServer, options: Options, files: ServingFiles) -> RunningServer:
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.minimum_version = ssl.TLSVersion.TLSv1_2
-    tls.load_cert_chain(files.certificate, files.key)
+async def _listen(server: ApiServer, options: Options, tls: ssl.SSLContext) -> RunningServer:
     try:
         return await listen(server, Listener(options.host, options.port, tls))
     except OSError as error:

@@ -1,7 +1,7 @@
 """The state of an instance, for other processes: in the folder's record, and at `/readyz`.
 
-The API answers long before a large cluster is complete. Ready means that the requested nodes, slices and classes exist, and that the
-scheduler has seen them. Who schedules may change at any time afterwards.
+The API answers long before a large cluster is complete. Ready means that the requested nodes, slices and classes exist, that the
+scheduler has seen them, and that a real node beside it runs with its drivers. Who schedules may change at any time afterwards.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Visibility:
 
     async def in_local_queue(self, call: Call) -> Response:
         state, key = self.state(), f"{call.namespace}/{call.name}"
-        name = None if state is None else state.leads_to(key)
+        name = None if state is None else state.local_queues.leads_to(key)
         if state is None or name is None:
             raise not_found(Subject("localqueues", GROUP, call.name))
         queue = state.books.queues.get(name)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from drayman.api import formats
+from drayman.api.certificates import APPROVED, DENIED, FAILED
 from drayman.api.struct import Json
 from drayman.api.validation.field_errors import (
     duplicate,
@@ -16,12 +17,11 @@ from drayman.api.validation.field_errors import (
     required,
     too_long,
 )
-from drayman.apiserver.kinds.certificate_texts import certificate_problem, request_problem
 from drayman.apiserver.kinds.reading import at, each_at, items_at, text_at
 from drayman.apiserver.kinds.rules import Errors
 from drayman.apiserver.served.strategy import Object
+from drayman.workloads.certificates.texts import certificate_problem, request_problem
 
-APPROVED, DENIED, FAILED = "Approved", "Denied", "Failed"
 FINAL: Final = (APPROVED, DENIED, FAILED)
 CONDITIONS: Final = "status.conditions"
 CERTIFICATE: Final = "status.certificate"

@@ -6,29 +6,27 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from drayman.api import formats
+from drayman.api.certificates import APPROVED, DENIED, FAILED
 from drayman.api.validation.field_errors import FieldError, forbidden
 from drayman.api.validation.metadata import check_metadata_update
 from drayman.apiserver.kinds.certificate_checks import (
-    APPROVED,
     CERTIFICATE,
     CONDITIONS,
-    DENIED,
-    FAILED,
     FINAL,
     bytes_at,
     check,
     of_type,
 )
-from drayman.apiserver.kinds.certificate_texts import asks_for_masters
 from drayman.apiserver.kinds.reading import each_at, items_at, map_at, member, text_at
 from drayman.apiserver.kinds.rules import Errors, Rules, metadata_of
 from drayman.apiserver.protocol.access import user_info
 from drayman.apiserver.protocol.errors import forbidden as refused
 from drayman.apiserver.served.strategy import Context, Object, restore
 from drayman.apiserver.verbs.admission import AdmissionPlugin, Admitted
+from drayman.workloads.certificates.signers import CLIENT, SIGNERS
+from drayman.workloads.certificates.texts import asks_for_masters
 
 RESOURCE: Final = "certificatesigningrequests.certificates.k8s.io"
-_CLIENT_SIGNER: Final = "kubernetes.io/kube-apiserver-client"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +136,11 @@ def condition_of(obj: Object) -> str:
     return ",".join((decided, *failed, *issued))
 
 
+def is_for_nobody(obj: Object) -> bool:
+    """Whether no signer that runs here is meant."""
+    return text_at(obj, "spec", "signerName") not in SIGNERS
+
+
 class NoMasters(AdmissionPlugin):
     """Refuses requests for certificates that would allow their holder everything."""
 
@@ -145,10 +148,10 @@ class NoMasters(AdmissionPlugin):
         is_new = write.operation == "CREATE" and not write.subresource
         if not is_new or write.resource.storage_name != RESOURCE or write.new is None:
             return
-        if text_at(write.new, "spec", "signerName") != _CLIENT_SIGNER:
+        if text_at(write.new, "spec", "signerName") != CLIENT:
             return
         if asks_for_masters(bytes_at(write.new, "spec", "request")):
-            why = f"use of {_CLIENT_SIGNER} signer with system:masters group is not allowed"
+            why = f"use of {CLIENT} signer with system:masters group is not allowed"
             raise refused(write.resource.subject(write.name), why)
 
 

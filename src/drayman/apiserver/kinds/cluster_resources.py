@@ -27,7 +27,7 @@ from drayman.apiserver.kinds.tables import (
     number,
     text,
 )
-from drayman.apiserver.served.acting import Part, by, nothing_acts
+from drayman.apiserver.served.acting import Gap, Part, by, nothing_acts
 from drayman.apiserver.served.resources import ApiResource, Subresource
 from drayman.apiserver.served.strategy import Object
 
@@ -104,7 +104,16 @@ RESOURCES: Final = (
     ApiResource(
         group="certificates.k8s.io",
         kind="CertificateSigningRequest",
-        acting=nothing_acts("no approver and no signer run here: no certificate is issued for it"),
+        acting=by(
+            Part.CONTROLLERS,
+            effect="what a node asks for itself is approved; what is approved is signed; it is removed an hour later",
+            gap=Gap(
+                Part.CONTROLLERS,
+                "no signer of that name runs here: no certificate is issued for it",
+                certificates.is_for_nobody,
+                case="with signers of others",
+            ),
+        ),
         namespaced=False,
         short_names=("csr",),
         strategy=certificates.SIGNING_REQUEST,

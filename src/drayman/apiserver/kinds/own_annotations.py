@@ -9,28 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from drayman.api.alignment import ALIGN
+from drayman.apiserver.kinds.known_names import (
+    KUEUE,
+    LABELS_OF_PODS,
+    OF_JOBS,
+    OF_PODS,
+    OWN,
+    meant_by,
+    unread,
+)
+from drayman.apiserver.kinds.misspelt_names import misspelt
 from drayman.apiserver.kinds.reading import at, map_at
 from drayman.apiserver.served.strategy import Object
-from drayman.node.simulated.model import EXIT_CODE, READY_AFTER, RUN_FOR
 from drayman.placement import min_runtime
 from drayman.placement.gangs.dialects import own
 from drayman.placement.gangs.gang import InvalidGangError
 from drayman.placement.gangs.statements import Statements
-from drayman.placement.prices import COST, SPOT
 from drayman.placement.runs import declaring
-from drayman.reasons.slips import similar
 from drayman.workloads.dispatching.names import COPY_OF
 
-_DOMAIN: Final = "drayman.dev/"
-_LABELS: Final = frozenset({COST, SPOT})
-"""What may be a label of a pod as well."""
-OF_JOBS: Final = own.STATED | {min_runtime.MIN_RUNTIME, declaring.RUNTIME}
-"""What counts for the pods of a Job when the Job has it."""
-OF_PODS: Final = OF_JOBS | _LABELS | {ALIGN, RUN_FOR, EXIT_CODE, READY_AFTER}
 _WRITTEN: Final = frozenset({COPY_OF})
 """What control loops write for themselves."""
-_KNOWN: Final = dict.fromkeys(sorted(OF_PODS), 1)
 _NOTHING: Final[Mapping[str, str]] = {}
 _TEMPLATE: Final = "spec.template.metadata.annotations"
 
@@ -41,13 +40,14 @@ def warnings_about_pod(
     """About the metadata of a pod, or of the template of pods. What a Job states counts for its pods as well."""
     annotations = _own(map_at(metadata, "annotations"))
     labels = _own(map_at(metadata, "labels"))
+    found = [*misspelt(metadata, path=path, annotations_of=(KUEUE,))]
     if not annotations and not labels:
-        return []
-    found = [*_unknown(annotations, f"{path}.annotations")]
+        return found
+    found += _unknown(annotations, f"{path}.annotations")
     found += (
         f"{path}.labels[{name}]: has no effect as a label; make it an annotation"
         for name in labels
-        if name in OF_PODS - _LABELS
+        if name in OF_PODS - LABELS_OF_PODS
     )
     prefix = path.removesuffix("metadata")
     return [*found, *(f"{prefix}{text}" for text in _misstated(annotations, of_job))]
@@ -57,12 +57,14 @@ def warnings_about_job(new: Object, old: Object | None) -> list[str]:
     """About the metadata of a Job, and a gang that is larger than the Job lets it be."""
     annotations = _own(map_at(new, "metadata", "annotations"))
     parallel = at(new, "spec", "parallelism")
+    before = {} if old is None else map_at(old, "metadata")
+    found = [*misspelt(map_at(new, "metadata"), before, annotations_of=(KUEUE,))]
     if old is not None and (annotations, parallel) == (
         _own(map_at(old, "metadata", "annotations")),
         at(old, "spec", "parallelism"),
     ):
-        return []
-    found = [*_unknown(annotations, "metadata.annotations")]
+        return found
+    found += _unknown(annotations, "metadata.annotations")
     found += _misplaced({name: "" for name in annotations if name not in OF_JOBS}, "on a Job")
     template = map_at(new, "spec", "template", "metadata", "annotations")
     found += _misstated(annotations, template) if annotations else ()
@@ -78,9 +80,11 @@ def warnings_about_job(new: Object, old: Object | None) -> list[str]:
 def warnings_about_workload(new: Object, old: Object | None) -> list[str]:
     """About the metadata of anything else that makes pods from a template."""
     annotations = _own(map_at(new, "metadata", "annotations"))
+    before = {} if old is None else map_at(old, "metadata")
+    found = [*misspelt(map_at(new, "metadata"), before, annotations_of=(KUEUE,))]
     if old is not None and annotations == _own(map_at(old, "metadata", "annotations")):
-        return []
-    return [*_misplaced(annotations, "here")]
+        return found
+    return [*found, *_misplaced(annotations, "here")]
 
 
 def warnings_about_size(new: Object, old: Object | None) -> list[str]:
@@ -107,16 +111,14 @@ def _own(annotations: Mapping[str, str]) -> dict[str, str]:
     return {
         name: text
         for name, text in annotations.items()
-        if name.startswith(_DOMAIN) and name not in _WRITTEN
+        if name.startswith(OWN) and name not in _WRITTEN
     }
 
 
 def _unknown(annotations: Mapping[str, str], path: str) -> Iterator[str]:
     for name in annotations:
         if name not in OF_PODS:
-            near = [each for each, _ in similar(name, _KNOWN)]
-            meant = f"; did you mean {' or '.join(near)}?" if near else ""
-            yield f"{path}[{name}]: there is no such annotation, so it has no effect{meant}"
+            yield unread(path, name, meant_by(name, is_of_pod=True))
 
 
 def _misplaced(annotations: Mapping[str, str], where: str) -> Iterator[str]:

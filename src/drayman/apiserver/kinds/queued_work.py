@@ -16,8 +16,8 @@ from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.admission import AdmissionPlugin, Admitted
 from drayman.workloads.dispatching.names import CONTROLLER, leave_to_dispatcher
 from drayman.workloads.queued.entering import (
+    EntrySurroundings,
     Intake,
-    Surroundings,
     choose_queue,
     framework_of,
     hold_job,
@@ -58,7 +58,7 @@ class QueuedWork(AdmissionPlugin):
                 raise invalid(write.resource.kind_subject(write.name), errors)
             self._hold(write, framework, write.new)
 
-    def _surroundings(self, write: Admitted) -> Surroundings:
+    def _surroundings(self, write: Admitted) -> EntrySurroundings:
         objects = write.context.objects
         namespace = objects.get("namespaces", "", write.namespace)
         default = objects.get(_LOCAL_QUEUES, write.namespace, DEFAULT_QUEUE)
@@ -66,7 +66,7 @@ class QueuedWork(AdmissionPlugin):
         def find(kind: QueuedKind, name: str) -> Object | None:
             return objects.get(f"{kind.plural}.{kind.group}", write.namespace, name)
 
-        return Surroundings(map_at(namespace, "metadata", "labels"), default is not None, find)
+        return EntrySurroundings(map_at(namespace, "metadata", "labels"), default is not None, find)
 
     def _hold(self, write: Admitted, framework: str, new: Object) -> None:
         if framework == DEPLOYMENTS:

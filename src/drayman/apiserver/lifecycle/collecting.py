@@ -3,8 +3,8 @@
 An object whose owners are all gone is deleted. An object deleted in the foreground stays until the dependents that block it are gone;
 one deleted with orphaning first releases its dependents. The rules are those of Kubernetes.
 
-Whether an owner is gone is read from the store, by the name, kind and uid of the reference: the graph says what to look at, never
-that something does not exist. Only an owner whose removal was observed needs no second look.
+Which owners an object has, and whether they are gone, is read from the store, by the name, kind and uid of the reference: the graph says
+what to look at, never that something does not exist. Only an owner whose removal was observed needs no second look.
 """
 
 from __future__ import annotations
@@ -73,7 +73,12 @@ class Collector:
         Raises StatusError if the server refuses, or UnknownOwnerError; trying again later may help.
         """
         node = self._graph.get(uid)
-        if node is None:
+        stored = None if node is None else core.store.latest(node.key)
+        if stored is None:
+            return
+        # As it is now: while decisions before this one were made in another thread, it may have got an owner that exists.
+        node = node_of(stored)
+        if node.uid != uid:
             return
         if node.owners:
             await self._attend_dependent(core, node)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
+from drayman.api.node_identity import NODES
 from drayman.api.struct import Json
 from drayman.apiserver.protocol.errors import StatusError, Subject, forbidden
 
@@ -29,8 +30,6 @@ class User:
 
 MASTERS: Final = "system:masters"
 """The group whose members may do everything."""
-NODES: Final = "system:nodes"
-"""The group of the agents of nodes."""
 AUTHENTICATED: Final = "system:authenticated"
 UNAUTHENTICATED: Final = "system:unauthenticated"
 ANONYMOUS: Final = User("system:anonymous", groups=(UNAUTHENTICATED,))

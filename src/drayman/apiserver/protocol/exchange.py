@@ -39,6 +39,16 @@ class Query:
 NO_QUERY: Final = Query()
 
 
+@dataclass(frozen=True, slots=True)
+class PeerCertificate:
+    """The certificate that a client has shown, and that the server's authority has signed."""
+
+    name: str
+    organizations: tuple[str, ...]
+    expires: float
+    """In seconds since the epoch. A connection may be older."""
+
+
 @dataclass(slots=True)
 class Request:
     """A request as it arrived. `headers` has lower-case names; `path` is percent-decoded, `raw_path` is not.
@@ -58,6 +68,7 @@ class Request:
     constraint: str = ""
     new_name: str = ""
     peer: str = ""
+    certificate: PeerCertificate | None = None
 
     @property
     def sender(self) -> User:
@@ -110,11 +121,13 @@ class StreamingResponse:
 
 @dataclass(slots=True)
 class UpgradedResponse:
-    """The connection becomes a WebSocket. `converse` has it until it returns, and is cancelled when the client goes away."""
+    """The connection becomes a WebSocket, or SPDY. `converse` has it until it returns, and is cancelled when the client goes away."""
 
     converse: Callable[[Socket], Awaitable[None]]
     protocol: str
     """Of those that the client offers."""
+    is_spdy: bool = False
+    """A message is then any piece of the bytes."""
     status: int = 101
     content_type: str = ""
     headers: dict[str, str] = field(default_factory=dict)

@@ -7,8 +7,8 @@ from typing import Final
 
 from drayman.apiserver.protocol.errors import StatusError, Subject
 from drayman.apiserver.served.strategy import Object
-from drayman.node.kubernetes import SIMULATED
-from drayman.node.streams.kubelet import PORT, Kubelets
+from drayman.node.reporting import SIMULATED
+from drayman.node.streams.kubelet import PORT, Kubelet, Kubelets
 from drayman.node.streams.model import NodeApi
 
 _PREFERRED: Final = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
@@ -29,6 +29,11 @@ class NodeApis:
             if self.simulated is None:
                 raise _unavailable(f"node {name} is simulated, but not by this process")
             return self.simulated
+        return self.kubelet_of(node)
+
+    def kubelet_of(self, node: Object) -> Kubelet:
+        """The one at the address of a node. Raises StatusError 503."""
+        name = node["metadata"]["name"]
         status = node.get("status") or {}
         host = _address(status.get("addresses") or ())
         if not host or self.kubelets is None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from drayman.apiserver.protocol.access import ADMIN, ANONYMOUS, AUTHENTICATED, NODES, User
+from drayman.api.node_identity import NODES, user_of
+from drayman.apiserver.protocol.access import ADMIN, ANONYMOUS, AUTHENTICATED, User
 from drayman.apiserver.protocol.environment import Clock
 from drayman.apiserver.protocol.errors import unauthorized
 from drayman.apiserver.protocol.exchange import Request
 from drayman.apiserver.security.tokens import (
     BINDABLE,
     ISSUER,
-    NODE_USER,
     ServiceAccountClaims,
     TokenIssuer,
     same_secret,
@@ -47,7 +47,7 @@ class TokenAuthenticator:
         now = self.clock.now()
         node = self.issuer.read_node(token, audiences, now)
         if node is not None:
-            return User(f"{NODE_USER}{node}", groups=(NODES, AUTHENTICATED))
+            return User(user_of(node), groups=(NODES, AUTHENTICATED))
         claims = self.issuer.read(token, audiences, now)
         if claims is None or not self._is_alive(claims):
             return None

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
+from drayman.api.node_identity import NODES
 from drayman.apiserver.kinds.access_control import GROUP
-from drayman.apiserver.protocol.access import AUTHENTICATED, EVERYTHING, MASTERS, UNAUTHENTICATED
+from drayman.apiserver.protocol.access import (
+    AUTHENTICATED,
+    EVERYTHING,
+    MASTERS,
+    UNAUTHENTICATED,
+)
 from drayman.apiserver.security.aggregation import aggregated_rules
 from drayman.apiserver.security.permissions import missing_permissions
 from drayman.apiserver.served.strategy import Object
+from drayman.workloads.certificates.signers import SIGNERS
 
+_CERTIFICATES: Final = "certificates.k8s.io"
+_OWN_CLIENT: Final = "selfnodeclient"
+_OWN_SERVER: Final = "selfnodeserver"
 _API_VERSION: Final = f"{GROUP}/v1"
 _AGGREGATED_TO: Final = f"{GROUP}/aggregate-to-"
 _AUTOUPDATE: Final = "rbac.authorization.kubernetes.io/autoupdate"
@@ -119,6 +129,15 @@ def _paths(paths: list[str]) -> Object:
     return {"nonResourceURLs": list(paths), "verbs": ["get"]}
 
 
+def _metrics_reader() -> Object:
+    """As metrics-server installs it: whoever may see pods may see what they use."""
+    rules = _resources(_READ, ("metrics.k8s.io", ["nodes", "pods"]))
+    role = _role("system:aggregated-metrics-reader", *rules)
+    for name in ("view", "edit", "admin"):
+        role["metadata"]["labels"][_AGGREGATED_TO + name] = "true"
+    return role
+
+
 def _roles() -> list[Object]:
     reviews = ("authorization.k8s.io", ["selfsubjectaccessreviews", "selfsubjectrulesreviews"])
     view = _resources(_READ, *_WORKLOADS)
@@ -133,6 +152,7 @@ def _roles() -> list[Object]:
         _role("system:aggregate-to-edit", *edit, *secrets, *pods, aggregated_to="edit"),
         _role("system:aggregate-to-view", *view, *logs, aggregated_to="view"),
     ]
+    parts.append(_metrics_reader())
     parts.append(_aggregated("view", parts, aggregated_to="edit"))
     parts.append(_aggregated("edit", parts, aggregated_to="admin"))
     return [
@@ -153,6 +173,31 @@ def _roles() -> list[Object]:
                 ("authorization.k8s.io", ["subjectaccessreviews"]),
             ),
         ),
+        *_certificate_roles(),
+    ]
+
+
+def _certificate_roles() -> list[Object]:
+    """Whose requests are approved without anybody's doing, and who may approve those for a signer."""
+    requests = "certificatesigningrequests"
+    asking = [
+        _role(
+            f"system:{_CERTIFICATES}:{requests}:{part}",
+            *_resources(["create"], (_CERTIFICATES, [f"{requests}/{part}"])),
+        )
+        for part in (_OWN_CLIENT, _OWN_SERVER)
+    ]
+    return asking + [
+        _role(
+            f"system:{_CERTIFICATES}:{signer.partition('/')[2]}-approver",
+            {
+                "apiGroups": [_CERTIFICATES],
+                "resources": ["signers"],
+                "resourceNames": [signer],
+                "verbs": ["approve"],
+            },
+        )
+        for signer in SIGNERS
     ]
 
 
@@ -162,4 +207,8 @@ def _bindings() -> list[Object]:
         _binding("system:discovery", AUTHENTICATED),
         _binding("system:basic-user", AUTHENTICATED),
         _binding("system:public-info-viewer", AUTHENTICATED, UNAUTHENTICATED),
+        *(
+            _binding(f"system:{_CERTIFICATES}:certificatesigningrequests:{part}", NODES)
+            for part in (_OWN_CLIENT, _OWN_SERVER)
+        ),
     ]

@@ -13,13 +13,13 @@ from typing import Final
 from urllib.parse import unquote
 
 from drayman.api.formats import dns_subdomain_problems
+from drayman.api.node_identity import NODE_USER, NODES
 from drayman.api.syntax.json_scanner import quoted
 from drayman.api.validation.names import domain_prefixed_path
 from drayman.apiserver.protocol.access import (
     ANONYMOUS,
     AUTHENTICATED,
     MASTERS,
-    NODES,
     UNAUTHENTICATED,
     Attributes,
     Authorizer,
@@ -28,7 +28,6 @@ from drayman.apiserver.protocol.access import (
 )
 from drayman.apiserver.protocol.errors import StatusError, bad_request
 from drayman.apiserver.protocol.field_values import error_text
-from drayman.apiserver.security.tokens import NODE_USER
 
 PREFIX: Final = "impersonate-"
 _USER: Final = "impersonate-user"

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from drayman.api import volume_binding
+from drayman.api.codec import convert
+from drayman.api.core import Pod
+from drayman.api.pod_sources import DEFAULT_ACCOUNT
+from drayman.api.pods import used_claims
 from drayman.apiserver.served.strategy import Object, ObjectReader
 from drayman.cluster.embedded.model import Event, EventType
 
@@ -61,47 +66,15 @@ def _key(pod: Object) -> tuple[str, str]:
 
 def account_of(pod: Object) -> str:
     """The name of the service account of a pod."""
-    found: str = pod["spec"].get("serviceAccountName") or "default"
+    found: str = pod["spec"].get("serviceAccountName") or DEFAULT_ACCOUNT
     return found
-
-
-def config_maps_of(pod: Object) -> Iterator[str]:
-    """The names of the ConfigMaps that a pod reads."""
-    yield from _named(pod, "configMap", "configMapKeyRef", "configMapRef", "name")
-
-
-def secrets_of(pod: Object) -> Iterator[str]:
-    """The names of the Secrets that a pod reads."""
-    yield from _named(pod, "secret", "secretKeyRef", "secretRef", "secretName")
-    for reference in pod["spec"].get("imagePullSecrets") or ():
-        yield reference.get("name", "")
 
 
 def claims_of(pod: Object) -> Iterator[str]:
     """The names of the ResourceClaims that a pod uses."""
-    status = pod.get("status") or {}
-    for entry in pod["spec"].get("resourceClaims") or ():
-        yield entry.get("resourceClaimName") or ""
-    for made in status.get("resourceClaimStatuses") or ():
-        yield made.get("resourceClaimName") or ""
-    yield (status.get("extendedResourceClaimStatus") or {}).get("resourceClaimName") or ""
+    yield from used_claims(convert(Pod, pod))
 
 
 def volume_claims_of(pod: Object) -> Iterator[str]:
     """The names of the PersistentVolumeClaims that a pod uses."""
-    for volume in pod["spec"].get("volumes") or ():
-        yield (volume.get("persistentVolumeClaim") or {}).get("claimName") or ""
-
-
-def _named(pod: Object, volume_kind: str, key: str, whole: str, name: str) -> Iterator[str]:
-    spec = pod["spec"]
-    for volume in spec.get("volumes") or ():
-        yield (volume.get(volume_kind) or {}).get(name) or ""
-        for source in (volume.get("projected") or {}).get("sources") or ():
-            yield (source.get(volume_kind) or {}).get("name") or ""
-    for containers in ("initContainers", "containers", "ephemeralContainers"):
-        for container in spec.get(containers) or ():
-            for variable in container.get("env") or ():
-                yield ((variable.get("valueFrom") or {}).get(key) or {}).get("name") or ""
-            for source in container.get("envFrom") or ():
-                yield (source.get(whole) or {}).get("name") or ""
+    yield from volume_binding.volume_claims_of(convert(Pod, pod))

@@ -1,8 +1,8 @@
-"""What the agents of nodes may do: Kubernetes' node authorizer and its NodeRestriction.
+"""What the agents of nodes may ask for: Kubernetes' node authorizer.
 
-An agent is the user `system:node:NAME` in the group `system:nodes`. It reads what the pods on its node name and nothing else of that kind,
-and writes only what is about its own node: the Node, its lease, its slices, the status of its pods, and the devices in the status of claims
-that its pods use. A Secret of a pod on another node is as far away as for any other user.
+An agent is the user `system:node:NAME` in the group `system:nodes`. It reads what the pods on its node name and nothing else of that
+kind: a Secret of a pod on another node is as far away as for any other user. What it may write in the end is for `node_restriction.py` to
+say, which sees the objects.
 
 Unlike there, an agent may also read claims with devices in a pool of its node's name, and write the status of devices, because drivers may
 run in its process and as its user.
@@ -14,32 +14,25 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from drayman.api.struct import Json
+from drayman.api import node_identity
+from drayman.api.pod_sources import config_maps_of, secrets_of
 from drayman.apiserver.protocol.access import (
-    NODES,
     AccessDecision,
     Attributes,
     Authorizer,
     Grant,
     User,
 )
-from drayman.apiserver.protocol.errors import StatusError, forbidden
 from drayman.apiserver.security.node_pods import (
     NodePods,
     account_of,
     claims_of,
-    config_maps_of,
-    node_of,
-    secrets_of,
     volume_claims_of,
 )
 from drayman.apiserver.security.rbac import covers
-from drayman.apiserver.security.tokens import NODE_USER
 from drayman.apiserver.served.strategy import Object, ObjectReader
-from drayman.apiserver.verbs.admission import AdmissionPlugin, Admitted
+from drayman.node.reporting import LEASE_NAMESPACE
 
-LEASES: Final = "kube-node-lease"
-RESTRICTED_LABELS: Final = "node-restriction.kubernetes.io/"
 CLAIMS: Final = "resourceclaims.resource.k8s.io"
 _READ: Final = ["get", "list", "watch"]
 _WRITE: Final = ["create", "update", "patch"]
@@ -49,6 +42,8 @@ def _rule(group: str, resources: list[str], verbs: list[str]) -> Object:
     return {"apiGroups": [group], "resources": resources, "verbs": verbs}
 
 
+_LEASES: Final = _rule("coordination.k8s.io", ["leases"], ["get", *_WRITE, "delete"])
+"""For a node's own one: those of others tell when they are away, and leases elsewhere who leads."""
 _RULES: Final[tuple[Object, ...]] = (
     _rule("", ["nodes"], [*_READ, *_WRITE]),
     _rule("", ["nodes/status"], ["update", "patch"]),
@@ -60,10 +55,11 @@ _RULES: Final[tuple[Object, ...]] = (
     _rule("events.k8s.io", ["events"], _WRITE),
     _rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
     _rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
-    _rule("coordination.k8s.io", ["leases"], ["get", *_WRITE, "delete"]),
+    _LEASES,
     _rule("resource.k8s.io", ["resourceslices"], [*_READ, *_WRITE, "delete"]),
     _rule("resource.k8s.io", ["deviceclasses"], _READ),
     _rule("resource.k8s.io", ["resourceclaims/status"], ["update", "patch"]),
+    _rule("certificates.k8s.io", ["certificatesigningrequests"], [*_READ, "create"]),
 )
 """Which objects these rights reach is for `NodeRestriction` to say."""
 _BY_POD: Final[Mapping[tuple[str, str, str], Callable[[Object], Iterator[str]]]] = {
@@ -79,9 +75,7 @@ _BY_POD: Final[Mapping[tuple[str, str, str], Callable[[Object], Iterator[str]]]]
 
 def node_name(user: User) -> str | None:
     """The node of which a user is the agent; None for anybody else."""
-    if NODES in user.groups and user.name.startswith(NODE_USER):
-        return user.name.removeprefix(NODE_USER)
-    return None
+    return node_identity.node_of(user.name, user.groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +98,8 @@ class NodeAuthorizer:
         yield from self.others.grants(user, namespace)
 
     def _allows(self, node: str, attributes: Attributes) -> bool:
+        if covers(_LEASES, attributes):
+            return _is_own_lease(node, attributes)
         if any(covers(rule, attributes) for rule in _RULES):
             return True
         part = f"/{attributes.subresource}" if attributes.subresource else ""
@@ -118,85 +114,18 @@ class NodeAuthorizer:
     def _is_drivers_own(self, node: str, attributes: Attributes) -> bool:
         """A driver on the node prepared the claim, or has to learn that it is gone."""
         claim = self.objects.get(CLAIMS, attributes.namespace, attributes.name)
-        return claim is None or node in _pools(claim)
+        return claim is None or node in pools_of(claim)
 
 
-def _pools(claim: Object) -> set[str]:
+def _is_own_lease(node: str, attributes: Attributes) -> bool:
+    """The name of one that is created is for `NodeRestriction` to see."""
+    if attributes.namespace != LEASE_NAMESPACE:
+        return False
+    return attributes.verb == "create" or attributes.name == node
+
+
+def pools_of(claim: Object) -> set[str]:
+    """The names of the pools that a claim has devices of."""
     allocation = (claim.get("status") or {}).get("allocation") or {}
     results = (allocation.get("devices") or {}).get("results") or ()
     return {result.get("pool", "") for result in results}
-
-
-@dataclass(frozen=True, slots=True)
-class NodeRestriction(AdmissionPlugin):
-    """Refuses what an agent writes about anything but its own node."""
-
-    pods: NodePods
-
-    def validate(self, write: Admitted) -> None:
-        node = node_name(write.context.user)
-        if node is None:
-            return
-        judge = _JUDGES.get(write.resource.storage_name)
-        why = judge(self, write, node) if judge is not None else ""
-        if why:
-            raise self._refusal(write, node, why)
-
-    def _refusal(self, write: Admitted, node: str, why: str) -> StatusError:
-        return forbidden(write.resource.subject(write.name), f'node "{node}" {why}')
-
-    def node(self, write: Admitted, node: str) -> str:
-        if write.name != node:
-            return f'is not allowed to modify node "{write.name}"'
-        new, old = _labels(write.new), _labels(write.old)
-        changed = {key for key in {*new, *old} if new.get(key) != old.get(key)}
-        wrong = sorted(key for key in changed if RESTRICTED_LABELS in key)
-        if wrong and not write.subresource:
-            return f"is not allowed to modify labels: {', '.join(wrong)}"
-        return ""
-
-    def pod(self, write: Admitted, node: str) -> str:
-        subject = write.old or write.new or {}
-        if node_of(subject) != node:
-            return "can only modify pods with spec.nodeName set to itself"
-        return ""
-
-    def lease(self, write: Admitted, node: str) -> str:
-        if (write.namespace, write.name) != (LEASES, node):
-            return f'can only access node lease "{node}" in namespace {LEASES}'
-        return ""
-
-    def slice(self, write: Admitted, node: str) -> str:
-        for each in (write.new, write.old):
-            if each is not None and each["spec"].get("nodeName") != node:
-                return "can only modify ResourceSlices with spec.nodeName set to itself"
-        return ""
-
-    def claim(self, write: Admitted, node: str) -> str:
-        old, new = write.old or {}, write.new or {}
-        if write.subresource != "status" or _without_devices(old) != _without_devices(new):
-            return "can only modify status.devices of ResourceClaims"
-        pods = self.pods.of(node, write.namespace)
-        if node not in _pools(old) and not any(write.name in claims_of(pod) for pod in pods):
-            return "can only modify ResourceClaims that pods on it use"
-        return ""
-
-
-_Judge = Callable[[NodeRestriction, Admitted, str], str]
-_JUDGES: Final[Mapping[str, _Judge]] = {
-    "nodes": NodeRestriction.node,
-    "pods": NodeRestriction.pod,
-    "leases.coordination.k8s.io": NodeRestriction.lease,
-    "resourceslices.resource.k8s.io": NodeRestriction.slice,
-    CLAIMS: NodeRestriction.claim,
-}
-"""By resource: why a write is refused, or nothing."""
-
-
-def _labels(value: Object | None) -> dict[str, Json]:
-    return ((value or {}).get("metadata") or {}).get("labels") or {}
-
-
-def _without_devices(claim: Object) -> Object:
-    status = {key: part for key, part in (claim.get("status") or {}).items() if key != "devices"}
-    return {"spec": claim.get("spec"), "status": status}

@@ -27,6 +27,7 @@ from drayman.apiserver.security.tokens import (
 )
 from drayman.apiserver.served.resources import GroupVersionKind, Subresource
 from drayman.apiserver.served.strategy import Object
+from drayman.apiserver.verbs.admission import Admitted
 
 KIND: Final = GroupVersionKind("authentication.k8s.io", "v1", "TokenRequest")
 SHORTEST: Final = 600
@@ -47,6 +48,7 @@ class TokenRequests:
 
     async def create(self, call: Call) -> Result:
         body = dict(call.body or {})
+        _admit(call, body)
         spec = dict(body.get("spec") or {})
         _check_address(call, body.get("metadata") or {})
         account = call.core.objects.get("serviceaccounts", call.namespace, call.name)
@@ -78,6 +80,15 @@ class TokenRequests:
             "status": {"token": token, "expirationTimestamp": timestamp(expires)},
         }
         return Result(value=value, status=201)
+
+
+def _admit(call: Call, body: Object) -> None:
+    """Ask admission whether such a token may be issued. Raises StatusError if not."""
+    write = Admitted(
+        "CREATE", call.resource, "token", call.namespace, call.name, body, None, call.context
+    )
+    call.core.admission.admit(write)
+    call.core.admission.validate(write)
 
 
 def _refuse_lifetime(seconds: Json) -> None:

@@ -14,6 +14,7 @@ import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from drayman.api.node_identity import NODE_USER
 from drayman.api.struct import Json
 from drayman.bounded import Bounded
 
@@ -21,7 +22,6 @@ ISSUER: Final = "https://kubernetes.default.svc.cluster.local"
 ALGORITHM: Final = "ES256"
 _PRIVATE_CLAIM: Final = "kubernetes.io"
 _MOST_KNOWN: Final = 4_096
-NODE_USER: Final = "system:node:"
 """The name of the agent of a node begins with it."""
 
 

@@ -156,6 +156,8 @@ class ApiResource:
     """Defined by a CustomResourceDefinition: list items carry their kind, there are no strategic merge patches."""
     create_handler: Handler | None = None
     """Replaces creation where nothing is stored (reviews)."""
+    read_handlers: Mapping[str, Handler] = field(default_factory=dict)
+    """By verb, replace reading where nothing is stored (metrics). They answer requests by HTTP."""
     delete_handler: Handler | None = None
     """Replaces deletion if it does more than remove one object (namespaces)."""
     guard: Guard | None = None

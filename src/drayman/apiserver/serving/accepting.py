@@ -13,7 +13,6 @@ import socket
 import ssl
 import time
 from asyncio.sslproto import SSLProtocol, SSLProtocolState
-from contextlib import suppress
 from typing import Final
 
 from drayman.apiserver.protocol.round_robin import RoundRobin
@@ -31,15 +30,6 @@ MOST_CONNECTIONS: Final = 12_000
 """Room for all watches, and for requests besides."""
 RESERVED_FILES: Final = 128
 """File descriptors that are kept for the store, for logs and for libraries."""
-
-
-def raise_file_limit() -> None:
-    """Allow this process as many open files as the system lets it have."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        # Some systems report a limit that they do not accept.
-        with suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def most_connections() -> int:

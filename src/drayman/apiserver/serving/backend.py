@@ -191,6 +191,8 @@ class ServerBackend:
             raise _translation(no_such_resource())
         if verb not in (resource.verbs if part is None else part.verbs):
             raise _translation(method_not_allowed())
+        if part is None and verb in resource.read_handlers:
+            raise _translation(bad_request(f"{resource.qualified} is not stored: use HTTP"))
         return Call(
             self._core,
             resource,

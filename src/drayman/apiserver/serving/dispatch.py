@@ -77,6 +77,8 @@ async def perform(call: Call, request: Request, view: View) -> Answer:
     part = call.subresource
     if part is not None and call.verb in part.handlers:
         result = await part.handlers[call.verb](call)
+    elif part is None and call.verb in call.resource.read_handlers:
+        result = await call.resource.read_handlers[call.verb](call)
     elif call.verb in _WRITES:
         result = await _WRITES[call.verb](call)
     else:

@@ -16,13 +16,13 @@ from typing import Final
 from urllib.parse import parse_qsl, unquote
 
 from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict
 
 from drayman.apiserver.protocol.errors import StatusError, too_large, too_slow
 from drayman.apiserver.protocol.exchange import (
     Answer,
     LongResponse,
+    PeerCertificate,
     Query,
     Request,
     StreamingResponse,
@@ -38,11 +38,15 @@ from drayman.apiserver.serving.connections import (
 )
 from drayman.apiserver.serving.server import ApiServer
 from drayman.apiserver.serving.upgrading import upgrade
+from drayman.node.streams.negotiating import STREAM_PROTOCOL
+from drayman.node.streams.wire_log import wire_log
+from drayman.workloads.certificates.users import certified_user
 
 log = logging.getLogger(__name__)
 
 HEADER_LIMIT: Final = 16 * 1024
 IMPERSONATION: Final = "impersonate-"
+_STREAM_PROTOCOL: Final = STREAM_PROTOCOL.lower()
 WARNINGS_LIMIT: Final = 4 * 1024
 WARNING_LIMIT: Final = 256
 MOST_WARNINGS: Final = 32
@@ -95,7 +99,7 @@ async def start(server: ApiServer, listener: Listener) -> RunningServer:
         _Shell(server, connections).handle,
         request_factory=_make_request,
         access_log=None,
-        logger=_wire_log(),
+        logger=wire_log(log),
         keepalive_timeout=KEEP_ALIVE_S,
         max_line_size=HEADER_LIMIT,
         max_field_size=HEADER_LIMIT,
@@ -114,25 +118,6 @@ async def start(server: ApiServer, listener: Listener) -> RunningServer:
     return RunningServer(
         server, host, port, listener.tls is not None, acceptor, runner, connections
     )
-
-
-def _wire_log() -> logging.Logger:
-    """The logger that aiohttp uses for connections."""
-    wire = log.getChild("wire")
-    wire.addFilter(_is_about_the_server)
-    return wire
-
-
-def _is_about_the_server(record: logging.LogRecord) -> bool:
-    """Bytes that are not HTTP are answered with 400, and clients go away. A traceback would not help anyone."""
-    error = record.exc_info[1] if record.exc_info else None
-    if isinstance(error, ConnectionError):
-        log.debug("a client went away: %s", error)
-        return False
-    if isinstance(error, HttpProcessingError):
-        log.debug("a client sent bytes that are not HTTP: %s", error.message)
-        return False
-    return True
 
 
 def _make_request(message, payload, protocol, writer, task):  # type: ignore[no-untyped-def]
@@ -293,11 +278,20 @@ def _request(incoming: web.BaseRequest) -> Request:
         headers=_headers_of(incoming.headers),
         raw_path=raw_path,
         peer=incoming.remote or "",
+        certificate=_certificate_of(incoming),
     )
 
 
+def _certificate_of(incoming: web.BaseRequest) -> PeerCertificate | None:
+    """What TLS has verified when the connection was made."""
+    found = incoming.get_extra_info("peercert")
+    if not found:
+        return None
+    return PeerCertificate(*certified_user(found), ssl.cert_time_to_seconds(found["notAfter"]))
+
+
 def _headers_of(incoming: Mapping[str, str]) -> dict[str, str]:
-    """Headers by lower-case name. The first of several counts, but impersonation headers are joined, one per line."""
+    """Headers by lower-case name. The first of several counts, but impersonation headers are joined, one per line, and so are protocols."""
     headers: dict[str, str] = {}
     for name, value in incoming.items():
         key = name.lower()
@@ -306,6 +300,8 @@ def _headers_of(incoming: Mapping[str, str]) -> dict[str, str]:
             headers[key] = text
         elif key.startswith(IMPERSONATION):
             headers[key] += f"\n{text}"
+        elif key == _STREAM_PROTOCOL:
+            headers[key] += f",{text}"
     return headers
 
 

@@ -1,17 +1,17 @@
 """Parts of objects that lead into a running pod or to a node: exec, attach, portforward, proxy.
 
-Commands are followed by WebSocket, which kubectl 1.31 and later, and the Python client, use. SPDY, which Kubernetes still serves for
-older clients and uses to forward ports, is not served.
+Commands are followed by WebSocket, which kubectl 1.31 and later, and the Python client, use, or by SPDY, which older clients use. Ports are
+forwarded by SPDY, which may be in the messages of a WebSocket, or by channels of a WebSocket.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final
 
 from drayman.apiserver.protocol.errors import StatusError, Subject, bad_request
-from drayman.apiserver.protocol.exchange import Answer, Request, UpgradedResponse
+from drayman.apiserver.protocol.exchange import Answer, Query, Request, UpgradedResponse
 from drayman.apiserver.reaching.containers import (
     container_of,
     named,
@@ -23,9 +23,11 @@ from drayman.apiserver.requests.calls import Call
 from drayman.apiserver.requests.rights import authorize
 from drayman.apiserver.served.resources import GroupVersionKind, Subresource
 from drayman.apiserver.served.strategy import Object
-from drayman.node.streams import serving
+from drayman.node.streams import commands, forwarding, serving
 from drayman.node.streams.channels import PROTOCOLS, Socket
-from drayman.node.streams.model import StreamOptions
+from drayman.node.streams.model import NodeApiError, PodName, StreamOptions
+from drayman.node.streams.negotiating import STREAM_PROTOCOL, is_spdy, stream_protocol
+from drayman.node.streams.takeover import SPDY
 
 _CONNECT_VERBS: Final = ("create", "get")
 _PROXY_VERBS: Final = ("create", "delete", "get", "patch", "update")
@@ -43,7 +45,9 @@ async def connect(call: Call) -> Answer:
         stderr=bool(query.flag("stderr")),
         tty=bool(query.flag("tty")),
     )
-    protocol = _protocol(_upgrade(call))
+    request = _upgrade(call)
+    is_by_spdy = is_spdy(request.header("upgrade"))
+    protocol = _protocol(request, PROTOCOLS, commands.PROTOCOLS)
     if not (options.stdin or options.stdout or options.stderr):
         raise bad_request("you must specify at least 1 of stdin, stdout, stderr")
     assert call.subresource is not None
@@ -54,15 +58,41 @@ async def connect(call: Call) -> Answer:
         if not command:
             raise bad_request("you must specify a command: the query has no `command`")
         work = partial(api.execute, name, command, options)
-    return UpgradedResponse(_conversation(options, work), protocol)
+
+    async def converse(socket: Socket) -> None:
+        if is_by_spdy:
+            await commands.serve(socket, protocol, options, work)
+        else:
+            await serving.serve(socket, options, work)
+
+    return UpgradedResponse(converse, protocol, is_spdy=is_by_spdy)
 
 
 async def forward(call: Call) -> Answer:
     """`portforward` of a pod. Raises StatusError: what is known of the pod comes first, as for the other parts."""
     pod = _hosted_pod(call)
-    node_api_of(call, pod, "the pod")
-    _upgrade(call)
-    raise _not_served("ports are forwarded by SPDY/3.1 alone, which is not served")
+    api = node_api_of(call, pod, "the pod")
+    request = _upgrade(call)
+    protocol = _protocol(request, forwarding.WEBSOCKET_PROTOCOLS, (forwarding.SPDY_PROTOCOL,))
+    meta = pod["metadata"]
+    dial = partial(api.forward, PodName(meta["namespace"], meta["name"], meta["uid"]))
+    ports = _ports(query_of(call)) if protocol == forwarding.CHANNELS else ()
+
+    async def converse(socket: Socket) -> None:
+        if ports:
+            await forwarding.serve_channels(socket, ports, dial)
+        else:
+            await forwarding.serve_spdy(socket, dial)
+
+    return UpgradedResponse(converse, protocol, is_spdy=is_spdy(request.header("upgrade")))
+
+
+def _ports(query: Query) -> Sequence[int]:
+    """Raises StatusError 400."""
+    try:
+        return forwarding.ports_of(query.all("ports"))
+    except ValueError as error:
+        raise bad_request(f"the query has no usable `ports`: {error}") from None
 
 
 def _hosted_pod(call: Call) -> Object:
@@ -84,29 +114,24 @@ def _upgrade(call: Call) -> Request:
     return request
 
 
-def _protocol(request: Request) -> str:
+def _protocol(request: Request, by_websocket: Sequence[str], by_spdy: Sequence[str]) -> str:
     """The best protocol that the client offers. Raises StatusError."""
-    if request.header("upgrade").lower() != "websocket":
-        asked = request.header("upgrade")
-        raise _not_served(
-            f"{asked} is not served: use WebSocket, as kubectl 1.31 and later do by themselves"
-        )
+    upgrade = request.header("upgrade")
+    if is_spdy(upgrade):
+        try:
+            return stream_protocol([request.header(STREAM_PROTOCOL.lower())], by_spdy)
+        except NodeApiError as error:
+            reason = "Forbidden" if error.code == 403 else "BadRequest"
+            raise StatusError(error.code, reason, str(error), Subject()) from None
+    if upgrade.lower() != "websocket":
+        raise bad_request(f"{upgrade} is not served: WebSocket and {SPDY} are")
     offered = [word.strip() for word in request.header("sec-websocket-protocol").split(",")]
-    for protocol in PROTOCOLS:
+    for protocol in by_websocket:
         if protocol in offered:
             return protocol
     raise bad_request(
-        f"unable to negotiate protocol: client supports {offered}, server accepts {list(PROTOCOLS)}"
+        f"unable to negotiate protocol: client supports {offered}, server accepts {list(by_websocket)}"
     )
-
-
-def _conversation(
-    options: StreamOptions, work: serving.Work
-) -> Callable[[Socket], Awaitable[None]]:
-    async def converse(socket: Socket) -> None:
-        await serving.serve(socket, options, work)
-
-    return converse
 
 
 def _not_served(message: str) -> StatusError:

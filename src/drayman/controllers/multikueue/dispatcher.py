@@ -27,7 +27,7 @@ from drayman.workloads.dispatching.copies import (
     workload_content,
     workload_copy,
 )
-from drayman.workloads.dispatching.life import Standing
+from drayman.workloads.dispatching.life import RemoteState
 from drayman.workloads.dispatching.ranking import Outlook, Room, first_admitted, offer
 from drayman.workloads.queued import life
 
@@ -242,39 +242,39 @@ class Dispatcher:
         worker = link.worker
         copy = None if worker is None else worker.copy(known.key)
         there = link.silence if worker is None else None if copy is None else copy.status
-        standing = away.standing(there, self._shared.clock(), self._options.lost_after_s)
-        why = self._why_again(standing, cluster)
+        state = away.remote_state(there, self._shared.clock(), self._options.lost_after_s)
+        why = self._why_again(state, cluster)
         if why:
             await self._try_again(known, route, why)
-        elif standing is Standing.SILENT:
+        elif state is RemoteState.SILENT:
             self.loop.queue.add_after(known.key, self._patience_left(link) + 0.05)
         elif worker is not None and copy is not None:
-            await self._run(worker, known, copy, standing, mirroring)
+            await self._run(worker, known, copy, state, mirroring)
         await self._withdraw(known.key, self._workers(cluster))
 
-    def _why_again(self, standing: Standing, cluster: str) -> str:
-        match standing:
-            case Standing.LOST:
+    def _why_again(self, state: RemoteState, cluster: str) -> str:
+        match state:
+            case RemoteState.LOST:
                 seconds = f"{self._options.lost_after_s:g}s"
                 return f"cluster {cluster} has not answered for {seconds}"
-            case Standing.GONE:
+            case RemoteState.GONE:
                 return f"it was deleted in cluster {cluster}"
-            case Standing.EVICTED:
+            case RemoteState.EVICTED:
                 return f"it was evicted in cluster {cluster}"
             case _:
                 return ""
 
     async def _run(
-        self, worker: Worker, known: Known, copy: Known, standing: Standing, mirroring: Mirroring
+        self, worker: Worker, known: Known, copy: Known, state: RemoteState, mirroring: Mirroring
     ) -> None:
-        if standing is Standing.RUNS:
+        if state is RemoteState.RUNS:
             needs = self._copying.needs(known.key[0], known.spec)
             await self._copying.bring(worker, needs, self._options.origin)
             await mirroring.create(worker, known, self._options.origin)
             await self._keep_importance(worker, known, copy)
         await mirroring.bring_back(worker, known)
         now = self._shared.clock()
-        if standing is not Standing.ENDED:
+        if state is not RemoteState.ENDED:
             seen = away.as_seen_there(known.status, copy.status, now, known.generation)
             await self._write(known, seen)
         elif not worker.objects_of(known.key):

@@ -25,7 +25,7 @@ from drayman.cluster.writes import PatchWrite
 from drayman.controllers.workloads.owning_pods import PodOwner
 from drayman.controllers.workloads.reconciling import Clock, Key
 from drayman.workloads.jobs.accounting import account
-from drayman.workloads.jobs.census import Census, end_of, is_ours
+from drayman.workloads.jobs.census import Census, carried_out, end_of, is_ours
 from drayman.workloads.jobs.deciding import FAILING, JobDecision, decide
 from drayman.workloads.jobs.failures import BackoffTimes, FailureRow
 from drayman.workloads.jobs.groups import (
@@ -106,10 +106,11 @@ class JobController(PodOwner[Job]):
         pods = await self.claim(job)
         row = self._rows.get(job.metadata.uid, FailureRow())
         now = self.clock()
-        decision = decide(Census(job, tuple(pods)), row, self._backoff, now)
+        census = Census(job, tuple(pods))
+        decision = decide(census, row, self._backoff, now)
         refusal = await self._carry_out(job, decision)
         verdict = decision.verdict if refusal is None else None
-        census = Census(job, tuple(self.holdings.of(job.metadata.uid)))
+        census = carried_out(census, decision.delete, self.holdings.of(job.metadata.uid))
         found = account(census, verdict, now)
         if found.status != job.status:
             await self.write_status(job, found.status)

@@ -115,7 +115,7 @@ def as_ended_there(
 # What its worker says.
 
 
-class Standing(Enum):
+class RemoteState(Enum):
     """What became of a workload on the worker that it belongs to."""
 
     RUNS = auto()
@@ -140,19 +140,21 @@ class Silence:
     since: float
 
 
-def standing(there: WorkloadStatus | Silence | None, now: float, lost_after: float) -> Standing:
+def remote_state(
+    there: WorkloadStatus | Silence | None, now: float, lost_after: float
+) -> RemoteState:
     """What follows from a workload's status on its worker; None if the worker has none."""
     if isinstance(there, Silence):
-        return Standing.LOST if now - there.since >= lost_after else Standing.SILENT
+        return RemoteState.LOST if now - there.since >= lost_after else RemoteState.SILENT
     if there is None:
-        return Standing.GONE
+        return RemoteState.GONE
     if life.is_finished(there):
-        return Standing.ENDED
+        return RemoteState.ENDED
     if life.is_admitted(there) and not life.is_evicted(there):
-        return Standing.RUNS
-    return Standing.STOPS if life.holds_quota(there) else Standing.EVICTED
+        return RemoteState.RUNS
+    return RemoteState.STOPS if life.holds_quota(there) else RemoteState.EVICTED
 
 
 def may_be_taken(there: WorkloadStatus | None) -> bool:
     """Whether a worker has admitted what it was offered."""
-    return there is not None and standing(there, 0.0, 0.0) is Standing.RUNS
+    return there is not None and remote_state(there, 0.0, 0.0) is RemoteState.RUNS

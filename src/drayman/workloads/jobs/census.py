@@ -169,5 +169,27 @@ class Census:
         return judgement.counts and limit is not None and count_in(pod, FAILURES) >= limit
 
 
+def carried_out(before: Census, given_up: Iterable[Pod], pods: Iterable[Pod]) -> Census:
+    """The pods after a decision was carried out, without those that ended by themselves meanwhile.
+
+    The decision did not know of them. If they were counted with it, no other would ask whether they end the job, or delay the next attempt.
+    """
+    job = before.job
+    known = {pod.metadata.uid: pod for pod in before.pods}
+    expected = {pod.metadata.uid for pod in given_up}
+    found = []
+    for pod in pods:
+        earlier = known.get(pod.metadata.uid)
+        if pod.metadata.uid in expected or not _has_ended(job, pod):
+            found.append(pod)
+        elif earlier is not None:
+            found.append(pod if _has_ended(job, earlier) else earlier)
+    return Census(job, tuple(found))
+
+
+def _has_ended(job: Job, pod: Pod) -> bool:
+    return pod.status.phase == "Succeeded" or has_failed(job, pod)
+
+
 def _attempt(pod: Pod) -> tuple[int, float]:
     return count_in(pod, FAILURES) + count_in(pod, IGNORED_FAILURES), finished_at(pod)

@@ -71,7 +71,7 @@ Finder = Callable[[QueuedKind, str], Mapping[str, Json] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class EntrySurroundings:
     """What has to be known about where an object is created."""
 
     namespace_labels: Mapping[str, str]
@@ -88,7 +88,9 @@ def framework_of(group: str, kind: str) -> str | None:
     return known.framework if known is not None else _SETS.get((group, kind))
 
 
-def waits(obj: Mapping[str, Json], framework: str, intake: Intake, around: Surroundings) -> bool:
+def waits(
+    obj: Mapping[str, Json], framework: str, intake: Intake, around: EntrySurroundings
+) -> bool:
     """Whether an object has to wait for quota. Its queue has been set by `choose_queue`."""
     if framework not in intake.frameworks or not intake.namespaces.matches(around.namespace_labels):
         return False
@@ -125,7 +127,7 @@ def kind_of_owner(owner: Mapping[str, Json]) -> QueuedKind | None:
     return BY_KIND.get((group, str(owner.get("kind"))))
 
 
-def choose_queue(obj: Object, framework: str, intake: Intake, around: Surroundings) -> None:
+def choose_queue(obj: Object, framework: str, intake: Intake, around: EntrySurroundings) -> None:
     """Put an object that names no queue into the default one of its namespace."""
     if queue_of(obj) or not around.has_default_queue or framework not in intake.frameworks:
         return

@@ -152,6 +152,20 @@ def not_yet_admitted(status: WorkloadStatus, now: float, generation: int = 0) ->
     return setting(status, ADMITTED, False, "UnsatisfiedAdmissionChecks", text, now, generation)
 
 
+def granted(
+    status: WorkloadStatus,
+    admission: Admission,
+    checks: Sequence[str],
+    now: float,
+    generation: int = 0,
+) -> WorkloadStatus:
+    """It was given quota for which its queue has these checks: it is admitted at once if nothing else has to be checked."""
+    status = with_checks(reserved(status, admission, now, generation), checks, now)
+    if are_checks_ready(status):
+        return admitted(status, now, generation)
+    return not_yet_admitted(status, now, generation)
+
+
 def retried_after(status: WorkloadStatus) -> int:
     """After how many seconds checks that ask for another try want it."""
     return max(
@@ -276,17 +290,21 @@ def released(
         admission=None,
         reclaimable_pods=(),
         accumulated_past_execution_time_seconds=past + ran or None,
-        admission_checks=tuple(
-            replace(
-                each,
-                state=PENDING if each.state != REJECTED else REJECTED,
-                message="Reset to Pending after eviction. Previously: " + each.state,
-                last_transition_time=timestamp_at(now),
-                requeue_after_seconds=None,
-                pod_set_updates=(),
-            )
-            for each in status.admission_checks
-        ),
+        admission_checks=tuple(_asked_again(each, now) for each in status.admission_checks),
+    )
+
+
+def _asked_again(check: AdmissionCheckState, now: float) -> AdmissionCheckState:
+    """A check of a workload that has lost its quota. One that rejects it goes on saying why."""
+    if check.state in (PENDING, REJECTED):
+        return check
+    return replace(
+        check,
+        state=PENDING,
+        message="Reset to Pending after eviction. Previously: " + check.state,
+        last_transition_time=timestamp_at(now),
+        requeue_after_seconds=None,
+        pod_set_updates=(),
     )
 
 

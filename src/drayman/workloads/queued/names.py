@@ -38,6 +38,12 @@ IS_GROUP: Final = "kueue.x-k8s.io/is-group-workload"
 SERVING: Final = "kueue.x-k8s.io/pod-group-serving"
 RETRIABLE: Final = "kueue.x-k8s.io/retriable-in-group"
 SUSPENDED_BY_PARENT: Final = "kueue.x-k8s.io/pod-suspending-parent"
+LABELS_AND_ANNOTATIONS: Final = frozenset(
+    {QUEUE, PRIORITY_CLASS, PREBUILT, MAX_EXECUTION, MANAGED, JOB_UID, WORKLOAD, MIN_PARALLELISM}
+    | {COMPLETIONS_FOLLOW, ELASTIC, REPLACES, PODS_THERE, IS_GROUP, SERVING, RETRIABLE}
+    | {SUSPENDED_BY_PARENT}
+)
+"""Of queued work, its pods and its Workloads."""
 DEFAULT_QUEUE: Final = "default"
 """The local queue of what names none, where the namespace has one."""
 

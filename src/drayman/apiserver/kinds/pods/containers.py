@@ -55,6 +55,7 @@ class ContainerContext:
     grace: int | None
     restart_policy: Json
     host_users: bool
+    os: str
     is_pod: bool
 
 
@@ -66,6 +67,7 @@ def check_containers(spec: Object, volumes: Volumes, path: str, *, is_pod: bool)
         spec.get("terminationGracePeriodSeconds"),
         spec.get("restartPolicy"),
         spec.get("hostUsers") is not False,
+        text_at(spec, "os", "name"),
         is_pod,
     )
     containers = list(each_at(spec, path, "containers"))
@@ -75,7 +77,7 @@ def check_containers(spec: Object, volumes: Volumes, path: str, *, is_pod: bool)
     for where, container in containers:
         yield from _common(container, pod, where)
         yield from _unique_name(container, names, where)
-        yield from check_lifecycle(container, pod.grace, where)
+        yield from check_lifecycle(container, pod.grace, pod.os, where)
         if "restartPolicy" in container or "restartPolicyRules" in container:
             yield from _restarts(container, where)
     yield from _host_port_conflicts(containers)
@@ -93,7 +95,7 @@ def _init_containers(spec: Object, pod: ContainerContext, names: set[str], path:
         # Each separately, as they do not run together; upstream counts each as the first.
         yield from _host_port_conflicts([(f"{path}.initContainers[0]", container)])
         if container.get("restartPolicy") == "Always":
-            yield from check_lifecycle(container, pod.grace, where)
+            yield from check_lifecycle(container, pod.grace, pod.os, where)
         else:
             yield from no_lifecycle(container, where)
             for place, policy in each_at(container, where, "resizePolicy"):

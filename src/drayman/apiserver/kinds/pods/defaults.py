@@ -36,6 +36,7 @@ _MOST: Final[dict[tuple[str, ...], int]] = {
 }
 DEFAULT_MODE: Final = 0o644
 TOKEN_SECONDS: Final = 3600
+DEFAULT_ACCOUNT: Final = "default"
 PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 _SPEC_DEFAULTS: Final = (
     ("restartPolicy", "Always"),
@@ -59,6 +60,8 @@ def default_pod(pod: Object) -> None:
     """Fill in a pod."""
     spec = member(pod, "spec")
     default_pod_spec(spec)
+    if not spec.get("serviceAccountName") and _wants_token(spec):
+        spec["serviceAccountName"] = spec["serviceAccount"] = DEFAULT_ACCOUNT
     grace = spec.get("terminationGracePeriodSeconds")
     if isinstance(grace, int) and grace < 0:
         spec["terminationGracePeriodSeconds"] = 1
@@ -70,6 +73,15 @@ def default_pod(pod: Object) -> None:
                 _default_host_ports(container)
     if isinstance(spec.get("resources"), dict):
         default_pod_level(spec)
+
+
+def _wants_token(spec: Object) -> bool:
+    """Whether a volume is to have a token, which is one of an account. In Kubernetes, admission names the account of every pod."""
+    return any(
+        source.get("serviceAccountToken") is not None
+        for volume in _objects(spec, "volumes")
+        for source in _objects(volume, "projected", "sources")
+    )
 
 
 def default_template(template: Json) -> None:

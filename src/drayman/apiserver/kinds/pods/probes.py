@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from drayman.api.signals import SIGNALS
 from drayman.api.validation.field_errors import forbidden, invalid, required
 from drayman.apiserver.kinds.checks import not_negative, port_number, port_number_or_name, supported
 from drayman.apiserver.kinds.pods.defaults import PROBES
@@ -21,6 +22,7 @@ _PROBE_NUMBERS: Final = (
     "successThreshold",
     "failureThreshold",
 )
+_WINDOWS_SIGNALS: Final = ("SIGKILL", "SIGTERM")
 _SCHEMES: Final = ("HTTP", "HTTPS")
 _HEADER: Final = re.compile("[-A-Za-z0-9]+")
 _HEADER_RULE: Final = (
@@ -29,15 +31,24 @@ _HEADER_RULE: Final = (
 )
 
 
-def check_lifecycle(container: Object, grace: int | None, path: str) -> Errors:
-    """Hooks and probes. `grace` is how long the pod may take to end."""
+def check_lifecycle(container: Object, grace: int | None, os: str, path: str) -> Errors:
+    """Hooks, the signal at the end, and probes. `grace` is how long the pod may take to end, `os` the system that it is for."""
     if container.get("lifecycle"):
+        if signal := text_at(container, "lifecycle", "stopSignal"):
+            yield from _stop_signal(signal, os, f"{path}.lifecycle.stopSignal")
         for hook in ("postStart", "preStop"):
             if isinstance(handler := at(container, "lifecycle", hook), dict):
                 yield from _handler(handler, _HOOK_HANDLERS, grace, f"{path}.lifecycle.{hook}")
     for name in PROBES:
         if isinstance(probe := container.get(name), dict):
             yield from _probe(probe, f"{path}.{name}", readiness=name == "readinessProbe")
+
+
+def _stop_signal(name: str, os: str, path: str) -> Errors:
+    if not os:
+        yield forbidden(path, "may not be set for containers with empty `spec.os.name`")
+    else:
+        yield from supported(name, path, _WINDOWS_SIGNALS if os == "windows" else sorted(SIGNALS))
 
 
 def no_lifecycle(container: Object, path: str) -> Errors:

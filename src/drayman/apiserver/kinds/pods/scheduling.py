@@ -7,7 +7,7 @@ from typing import Final
 
 from drayman.api import formats
 from drayman.api.codec import convert
-from drayman.api.core import NodeSelector
+from drayman.api.core import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, NodeSelector
 from drayman.api.struct import Json
 from drayman.api.validation.field_errors import (
     FieldError,
@@ -28,7 +28,7 @@ TAINT_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _TOLERATION_OPERATORS: Final = ("Equal", "Exists")
 _ALL_OPERATORS: Final = (*_TOLERATION_OPERATORS, "Lt", "Gt")
 """Comparing numbers is not enabled, but listed among the choices in error messages."""
-_UNSATISFIABLE: Final = ("DoNotSchedule", "ScheduleAnyway")
+_UNSATISFIABLE: Final = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
 _INCLUSION: Final = ("Honor", "Ignore")
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -175,8 +175,8 @@ def _minimum_domains(item: Object, action: str, path: str) -> Errors:
     if (least := item.get("minDomains")) is None:
         return
     yield from positive(least, f"{path}.minDomains")
-    if action != "DoNotSchedule":
-        detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
+    if action != DO_NOT_SCHEDULE:
+        detail = f"can only use minDomains if whenUnsatisfiable={DO_NOT_SCHEDULE}, not {action}"
         yield invalid(f"{path}.minDomains", least, detail)
 
 

@@ -86,8 +86,6 @@ def check_pod(pod: Object) -> Errors:
     if metadata.get("annotations"):
         yield from _annotations(metadata, spec)
     yield from check_pod_spec(spec, "spec", metadata, is_pod=True)
-    if not text_at(spec, "serviceAccountName"):
-        yield from _no_tokens(spec)
 
 
 def _annotations(metadata: Object, spec: Object) -> Errors:
@@ -122,14 +120,6 @@ def _is_cost(text: str) -> bool:
     except ValueError:
         return False
     return str(number) == text and -MAX_INT32 - 1 <= number <= MAX_INT32
-
-
-def _no_tokens(spec: Object) -> Errors:
-    for where, volume in each_at(spec, "spec", "volumes"):
-        for place, source in each_at(volume, where, "projected", "sources"):
-            if source.get("serviceAccountToken") is not None:
-                detail = "must not be specified when serviceAccountName is not set"
-                yield forbidden(f"{place}.serviceAccountToken", detail)
 
 
 def check_pod_spec(

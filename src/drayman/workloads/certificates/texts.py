@@ -8,7 +8,10 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from cryptography.x509 import CertificateSigningRequest
 
 _BLOCK: Final = re.compile(
     rb"-----BEGIN ([^-\n]+)-----\r?\n(.*?)-----END \1-----(?:\r?\n|$)", re.DOTALL
@@ -54,15 +57,22 @@ def certificate_problem(pem: bytes) -> str:
 
 def asks_for_masters(pem: bytes) -> bool:
     """Whether a request that can be read would make its holder a member of `system:masters`."""
-    from cryptography import x509
     from cryptography.x509.oid import NameOID
 
-    block = _BLOCK.search(pem)
-    assert block is not None, "the request has been validated"
-    subject = x509.load_der_x509_csr(_content(block[2])).subject
+    subject = request_in(pem).subject
     return any(
         part.value == _MASTERS for part in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
     )
+
+
+def request_in(pem: bytes) -> CertificateSigningRequest:
+    """The request that a text contains. Raises ValueError and binascii.Error for one in which `request_problem` finds something."""
+    from cryptography import x509
+
+    block = _BLOCK.search(pem)
+    if block is None:
+        raise ValueError("there is no PEM block")
+    return x509.load_der_x509_csr(_content(block[2]))
 
 
 def _content(lines: bytes) -> bytes:
