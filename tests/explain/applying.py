@@ -1,7 +1,7 @@
 """Carries out what a remedy says on the objects of a cluster, as an API server and its controllers would.
 
-Patches are applied by the API server's own code. Pods that are deleted, or that have ended with their job, no longer use their claims:
-those that were made for them go with them, the others lose their devices if nobody else uses them.
+Patches are applied by the API server's own code. Pods that are deleted, or that have ended with their job or workload, no longer use their
+claims: those that were made for them go with them, the others lose their devices if nobody else uses them.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from msgspec import structs
 
 from drayman.api.codec import convert, to_dict
 from drayman.api.core import Pod
+from drayman.api.kueue_workload import Workload
 from drayman.api.resource import ResourceClaim, ResourceClaimStatus
 from drayman.apiserver.patching.json_patch import apply_json_patch
 from drayman.explain.answer import Operation, Remedy
 from drayman.placement.world import Objects
+from drayman.quota.fitting.belonging import handles_of, handles_of_pod
 
 _FIELDS = {
     "Pod": "pods",
@@ -61,8 +63,10 @@ def _delete(objects: Objects, operation: Operation) -> Objects:
 
 
 def _wait(objects: Objects, operation: Operation) -> Objects:
-    if operation.kind in ("Pod", "Workload"):
+    if operation.kind == "Pod":
         return _delete(objects, operation)
+    if operation.kind == "Workload":
+        return _without_workload(objects, _named(objects.queued_workloads, operation))
     job = _named(objects.jobs, operation)
     ended = [pod for pod in objects.pods if _is_owned(pod, job.metadata.uid)]
     assert ended, f"job {operation.name} has no pods to wait for"
@@ -99,6 +103,13 @@ def _released(claim: ResourceClaim, gone: set[str]) -> ResourceClaim | None:
         return claim
     status = structs.replace(claim.status, reserved_for=rest) if rest else ResourceClaimStatus()
     return structs.replace(claim, status=status)
+
+
+def _without_workload(objects: Objects, ended: Workload) -> Objects:
+    handles = set(handles_of(ended))
+    pods = [pod for pod in objects.pods if not handles.isdisjoint(handles_of_pod(pod))]
+    kept = tuple(each for each in objects.queued_workloads if each is not ended)
+    return replace(_without_pods(objects, pods), queued_workloads=kept)
 
 
 def _is_owned(pod: Pod, uid: str) -> bool:

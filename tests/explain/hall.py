@@ -9,6 +9,7 @@ from drayman.api.core import Namespace, Node, Pod
 from drayman.api.custom_groups import KueueTopology
 from drayman.api.jobs import Job
 from drayman.api.kueue import (
+    AdmissionCheck,
     ClusterQueue,
     Cohort,
     LocalQueue,
@@ -16,6 +17,12 @@ from drayman.api.kueue import (
     WorkloadPriorityClass,
 )
 from drayman.api.kueue_workload import Workload
+from drayman.api.resource import (
+    DeviceClass,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
 from drayman.api.times import timestamp_at
 from drayman.placement.world import Objects, World
 from oracle.nodes import JsonObject
@@ -118,6 +125,7 @@ class Hall:
             "namespaces": Namespace,
             "flavors": ResourceFlavor,
             "cohorts": Cohort,
+            "admission_checks": AdmissionCheck,
             "cluster_queues": ClusterQueue,
             "local_queues": LocalQueue,
             "workload_classes": WorkloadPriorityClass,
@@ -126,6 +134,10 @@ class Hall:
             "kueue_topologies": KueueTopology,
             "pods": Pod,
             "jobs": Job,
+            "slices": ResourceSlice,
+            "classes": DeviceClass,
+            "claims": ResourceClaim,
+            "templates": ResourceClaimTemplate,
         }
         objects: dict[str, Any] = {
             member: tuple(convert(types[member], each) for each in values)

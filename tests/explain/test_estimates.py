@@ -119,6 +119,13 @@ def test_no_estimate_without_run_times() -> None:
     assert explained(silent, "g-0").estimate is None
 
 
+def test_what_never_fits_has_no_estimate() -> None:
+    """It does not wait for the end of anything, so it is not said how long others run."""
+    lost = pod("p", "one", nodeSelector={"no": "node"})
+    found = explained(town(running("x", "a"), running("y", "b", "1h"), pods=(lost,)), "p")
+    assert (found.headline.reason, found.estimate) == (Reason.NODE_MISMATCH, None)
+
+
 def test_room_that_is_reserved_for_those_before_is_not_offered() -> None:
     """A pod that would still be there when a gang starts is told so, as by the scheduler; one that ends in time fits."""
     members = tuple(waiting(f"g-{n}", **GANG) for n in range(2))

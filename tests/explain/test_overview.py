@@ -90,6 +90,17 @@ def test_where_nothing_waits_that_is_said() -> None:
     assert found.headline.sentence == "Nothing waits in the cluster; 1 pod runs."
 
 
+def test_pods_on_nodes_whose_containers_do_not_run_are_told() -> None:
+    """A pod that its node has not started does not count as one that runs."""
+    made = Town().node("n0", 1).runs("well", "n0").runs("ill", "n0")
+    waiting = {"reason": "ErrImageNeverPull", "message": "no such image"}
+    status = {"name": "c", "state": {"waiting": waiting}}
+    made.pods[-1]["status"] = {"phase": "Pending", "containerStatuses": [status]}
+    found = explain_all(made.world())
+    assert told(found) == [("NotStarted", "Pod/ill", 1)]
+    assert found.headline.sentence == "1 object waits in the cluster."
+
+
 def test_a_gang_is_told_once() -> None:
     """Its members wait for the same reason. It is called after its object, or after one of its pods if there is none."""
     of_a_group = [pod(f"p{n}", "one", schedulingGroup={"podGroupName": "g"}) for n in range(3)]

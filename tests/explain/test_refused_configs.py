@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from drayman.api.codec import convert
+from drayman.api.resource import ResourceClaimTemplate
+from drayman.driver_configs.known import advice_about
+from drayman.explain.overview import explain_all
 from drayman.reasons.reason import Reason
 from drayman.simulate.planning import plan
 from explain.town import Town
@@ -37,6 +41,20 @@ def test_an_explanation_says_what_a_driver_will_refuse(name: str) -> None:
     assert found.refused_configs == told
 
 
+def test_what_a_template_says_is_told_with_its_own_field() -> None:
+    """As `drayman validate` names it."""
+    devices = asks(1)["devices"] | {"config": [{"opaque": WRONG}]}
+    metadata = {"name": "t", "namespace": "default", "uid": "t"}
+    body = {"metadata": metadata, "spec": {"spec": {"devices": devices}}}
+    made = convert(ResourceClaimTemplate, body)
+    ((path, _),) = advice_about(made)
+    (told,) = (
+        plan(cluster({"a": 2}, templates=(made,)), wanted(alone("p", "t"))).pods[0].refused_configs
+    )
+    assert told.startswith(f"template t: driver gpu.example.com refuses {path}: ")
+    assert path == "spec.spec.devices.config[0].opaque.parameters"
+
+
 def test_what_a_class_says_counts_for_the_claims_that_name_it() -> None:
     """Its owner is another, so the class is named."""
     town = Town().node("node-a", 2).wants(asked(exactly("r", 1)))
@@ -44,6 +62,17 @@ def test_what_a_class_says_counts_for_the_claims_that_name_it() -> None:
         each["spec"] = {**each["spec"], "config": [{"opaque": WRONG}]}
     (told,) = town.explain().refused_configs
     assert told.startswith("class gpu: driver gpu.example.com refuses spec.config[0].opaque")
+
+
+def test_an_overview_says_it_of_pods_that_have_their_devices() -> None:
+    """The node only says that containers are being created. Of pods that wait for devices, their own explanation says it."""
+    town = Town().node("node-a", 2).holds("stuck", "node-a", "d0")
+    town.claims[-1]["spec"]["devices"]["config"] = [{"opaque": WRONG}]
+    creating = {"name": "c", "state": {"waiting": {"reason": "ContainerCreating"}}}
+    town.pods[-1]["status"] = {"phase": "Pending", "containerStatuses": [creating]}
+    (part,) = explain_all(town.world()).parts
+    assert part.headline.reason is Reason.NOT_STARTED
+    assert part.refused_configs == (f"claim stuck-claim: {REFUSED}",)
 
 
 def test_a_plan_says_it_of_every_pod() -> None:

@@ -38,6 +38,14 @@ def test_several_files_are_one_stream(pod: Path, capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out == f"{POD.after}---\n{other.read_text()}"
 
 
+def test_an_empty_file(pod: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is said to be empty, as nothing is printed of it."""
+    empty = pod.with_name("empty.yaml")
+    empty.write_text("\n")
+    assert run(["migrate", str(empty)]) == 0
+    assert capsys.readouterr() == ("\n", f"{empty} is empty: nothing to migrate\n")
+
+
 def test_shows_what_would_change(pod: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A unified diff names the file and leaves it alone."""
     assert run(["migrate", "--diff", str(pod)]) == 0

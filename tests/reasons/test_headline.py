@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from drayman.explain.pod import explain_pod
 from drayman.placement.decision.deciding import Decider
 from drayman.placement.placing import NotFound
 from drayman.reasons.headline import headline
 from drayman.reasons.reason import Headline
 from drayman.reasons.waiting import demand_of
+from explain.scenarios.scene import Scene
 from explain.town import ROOT, Town
 from oracle.build import capacity, claim, device, everything, exactly, partitioned, shared, taint
 from oracle.selectors import MODEL_A, MODEL_A_GUARDED
@@ -76,12 +78,12 @@ CASES: dict[str, tuple[Callable[[], Town], str, str]] = {
             Town().rooted("a", "r1", "r1", "r2", "r2").holds("x", "a", "d0", "d2").wants(ALIGNED)
         ),
         "Misaligned (not here)",
-        f"2 are free on node a, but at most 1 agree in {ROOT}",
+        f"2 are free on node a, but no two agree in {ROOT}",
     ),
     "never aligned": (
         lambda: Town().rooted("a", "r1", "r2").wants(ALIGNED),
         "ConstraintUnmeetable (never)",
-        f"at most 1 agree in {ROOT}",
+        f"no two agree in {ROOT}",
     ),
     "competing": (
         lambda: (
@@ -288,3 +290,23 @@ def test_the_reason(name: str) -> None:
         found.reason.kind and found.reason.kind.value,
     )
     assert words in found.sentence
+
+
+def test_a_label_by_which_pods_are_spread_is_named() -> None:
+    """Nodes that do not have it cannot take the pod, and have to be labelled."""
+    rule = {"maxSkew": 1, "labelSelector": {"matchLabels": {"a": "b"}}}
+    spread = [
+        {**rule, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"},
+        {**rule, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"},
+        {**rule, "topologyKey": "rack", "whenUnsatisfiable": "ScheduleAnyway"},
+    ]
+    scene = (
+        Scene()
+        .node("n1")
+        .node("n2")
+        .waits("p", labels={"a": "b"}, topologySpreadConstraints=spread)
+    )
+    world = scene.world()
+    assert explain_pod(world, world.objects.pods[0]).headline.sentence == (
+        "2 nodes are without the label zone, which the pod's topology spread constraints use."
+    )

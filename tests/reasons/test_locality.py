@@ -37,6 +37,11 @@ SENTENCES: dict[str, tuple[Rooms, Request, str]] = {
         Request((4,), RACK),
         "Rack z/r1 holds 3 of 4, rack z/r2 holds 2 of 4, rack z/r3 holds 2 of 4, 2 more hold 1 of 4 or less.",
     ),
+    "domains that hold nothing": (
+        racks([3], [2], [2], [0], [0]),
+        Request((4,), RACK),
+        "Rack z/r1 holds 3 of 4, rack z/r2 holds 2 of 4, rack z/r3 holds 2 of 4, 2 more hold none.",
+    ),
     "the whole cluster": (racks([3]), Request((4,)), "The cluster holds 3 of 4 pods."),
     "parts in the whole cluster": (
         racks([3], [3]),

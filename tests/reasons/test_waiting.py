@@ -50,13 +50,84 @@ def condition(kind: str, status: str) -> dict[str, Any]:
     return {"type": kind, "status": status, "reason": "x", "lastTransitionTime": LATER}
 
 
+def on_node(phase: str, **status: Any) -> dict[str, Any]:
+    return {"spec": {"nodeName": "a"}, "status": {"phase": phase, **status}}
+
+
+def waits(name: str, reason: str, message: str = "") -> dict[str, Any]:
+    """The status of a container that does not run."""
+    return {"name": name, "state": {"waiting": {"reason": reason, "message": message}}}
+
+
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
     "it runs": ({"spec": {"nodeName": "a"}}, {}, "Runs", "on node a"),
     "it has not started": (
         {"spec": {"nodeName": "a"}, "status": {"phase": "Pending"}},
         {},
+        "NotStarted (held)",
+        "The pod is on node a, and has not started yet. Its events say why if it stays like this: kubectl describe pod p -n default.",
+    ),
+    "it is being started": (
+        on_node("Pending", containerStatuses=[waits("main", "ContainerCreating")]),
+        {},
+        "NotStarted (held)",
+        "not started yet: container main waits (ContainerCreating). Its events say why if it stays like this:"
+        " kubectl describe pod p -n default.",
+    ),
+    "no image": (
+        on_node(
+            "Pending",
+            containerStatuses=[
+                waits("main", "ErrImageNeverPull", "Image x is not there."),
+                waits("side", "ContainerCreating"),
+            ],
+        ),
+        {},
+        "NotStarted (held)",
+        "has not started yet: container main waits (ErrImageNeverPull): Image x is not there.",
+    ),
+    "an init container that cannot be made": (
+        on_node(
+            "Pending",
+            initContainerStatuses=[waits("first", "CreateContainerConfigError", 'no secret "s"')],
+            containerStatuses=[waits("main", "PodInitializing")],
+        ),
+        {},
+        "NotStarted (held)",
+        'yet: init container first waits (CreateContainerConfigError): no secret "s".',
+    ),
+    "an init container that runs": (
+        on_node(
+            "Pending",
+            initContainerStatuses=[{"name": "first", "state": {"running": {}}}],
+            containerStatuses=[waits("main", "PodInitializing")],
+        ),
+        {},
+        "NotStarted (held)",
+        "yet: its containers wait for init container first to end.",
+    ),
+    "it crashes": (
+        on_node(
+            "Running",
+            containerStatuses=[
+                {"name": "side", "state": {"running": {}}},
+                {
+                    **waits("main", "CrashLoopBackOff", "back-off 10s restarting"),
+                    "lastState": {
+                        "terminated": {"exitCode": 3, "reason": "Error", "message": "no\ndata\n"}
+                    },
+                },
+            ],
+        ),
+        {},
+        "NotStarted (held)",
+        "does not run as a whole: container main ends again and again (CrashLoopBackOff), last with exit code 3 (Error): no data.",
+    ),
+    "all of it runs": (
+        on_node("Running", containerStatuses=[{"name": "main", "state": {"running": {}}}]),
+        {},
         "Runs",
-        "The pod is on node a, and has not started yet.",
+        "The pod is on node a.",
     ),
     "it has ended": (
         {"spec": {"nodeName": "a"}, "status": {"phase": "Succeeded"}},
@@ -69,6 +140,22 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
         {},
         "Terminating (held)",
         "still on node a",
+    ),
+    "it should be gone": (
+        {
+            "metadata": {"deletionTimestamp": LATER, "finalizers": ["x/a", "x/b"]},
+            "spec": {"nodeName": "a"},
+        },
+        {},
+        "Terminating (held)",
+        "still on node a. It has had its time to end. Finalizers: x/a and x/b. Its events say why if it stays like this:"
+        " kubectl describe pod p -n default.",
+    ),
+    "it has time to go": (
+        {"metadata": {"deletionTimestamp": "2099-01-01T00:00:00Z"}, "spec": {"nodeName": "a"}},
+        {},
+        "Terminating (held)",
+        "The pod is being deleted and still on node a.",
     ),
     "gates": (
         {"spec": {"schedulingGates": [{"name": "x/a"}, {"name": "x/b"}]}},

@@ -61,6 +61,31 @@ CASES: dict[str, tuple[dict[str, int], Wanted, dict[str, str]]] = {
         {"p": "Gated"},
     ),
     "a pod that names its node is there": ({"a": 0}, wanted(alone("p", nodeName="a")), {"p": "a"}),
+    "a pod that names its node gets no devices": (
+        {"a": 1},
+        wanted(alone("p", nodeName="a", claim="c"), claims=(claim("c"),)),
+        {"p": "ClaimUnallocated"},
+    ),
+    "nor does one with a template": (
+        {"a": 1},
+        wanted(alone("p", "one", nodeName="a")),
+        {"p": "ClaimUnallocated"},
+    ),
+    "a pod that names its node needs its claims": (
+        {"a": 1},
+        wanted(alone("p", nodeName="a", claim="c")),
+        {"p": "ClaimMissing"},
+    ),
+    "a pod that names a node that is not there": (
+        {"a": 1},
+        wanted(alone("p", nodeName="b")),
+        {"p": "NodeGone"},
+    ),
+    "a pod that names the node where its claim is": (
+        {"a": 1},
+        wanted(alone("p", nodeName="a", claim="c"), claims=(held("c", "a", "gpu-0"),)),
+        {"p": "a"},
+    ),
     "processors run out before devices": (
         {"a": 4},
         wanted(alone("p", "one", cpu="30"), alone("q", "one", cpu="30")),

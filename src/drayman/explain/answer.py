@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from drayman.api.struct import ApiStruct
 from drayman.explain.queue_answer import PlaceInQueue
 from drayman.reasons.locality import DomainShort
 from drayman.reasons.reason import Headline
 from drayman.reasons.wording import and_list, counted
+
+RUNS: Final = "runs"
+PLACED: Final = "placed"
+"""Of a member of a gang that has its node, but does not run there."""
 
 
 class Step(ApiStruct):
@@ -184,11 +189,16 @@ class GangMember(ApiStruct):
 
     pod: str
     state: str
-    """`runs` if it has a node, `done` if it has succeeded, `fits` or `no room` if places were looked for, else `waits`."""
+    """`runs`; `placed` if it has a node and does not run there; `done` if it has succeeded; `fits` or `no room` if places were looked
+    for; else `waits`."""
     node: str = ""
     """Where it runs, or would."""
     subgroup: str = ""
     rank: int | None = None
+
+    @property
+    def has_node(self) -> bool:
+        return self.state in (RUNS, PLACED)
 
 
 class GangAnswer(ApiStruct, kw_only=True):
@@ -295,6 +305,8 @@ class Explanation(ApiStruct):
     """How many more there are."""
     refused_configs: tuple[str, ...] = ()
     """For a pod that does not run yet: what drivers will refuse when they prepare its devices."""
+    refused_devices: tuple[str, ...] = ()
+    """And which of its devices the node will refuse to give to its containers."""
     spelling: tuple[Spelling, ...] = ()
     values: tuple[Value, ...] = ()
     remedies: tuple[Remedy, ...] = ()
@@ -315,3 +327,8 @@ class Explanation(ApiStruct):
     """What the user may not see, and this explanation therefore does not take into account."""
     evidence: Mapping[str, str] = {}
     """The versions of what was read."""
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """What drivers and the node will refuse."""
+        return (*self.refused_configs, *self.refused_devices)

@@ -41,7 +41,7 @@ from drayman.placement.reservations.reservation import Reservation
 from drayman.placement.runs.book import Departure
 from drayman.placement.runs.declaring import RUNTIME
 from drayman.placement.world import World
-from drayman.reasons.reason import Headline
+from drayman.reasons.reason import Headline, Outlook
 from drayman.reasons.reserved import estimated_start, room_reserved
 from drayman.reasons.waiting import held_by_itself
 from drayman.reasons.wording import and_list, counted
@@ -58,6 +58,10 @@ class Prospect(Struct, frozen=True):
     """If it fits, but the room is reserved for others."""
     estimate: Estimate | None = None
     """If it does not fit."""
+
+    def start(self, why: Headline) -> Estimate | None:
+        """The estimate for something that waits for this reason. What never fits is not waiting for anybody's end."""
+        return None if why.reason.kind is Outlook.NEVER else self.estimate
 
 
 _NOTHING: Final = Prospect()

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from drayman.allocator import Policy
 from drayman.api.core import Pod
-from drayman.explain.answer import GangAnswer, GangMember
+from drayman.explain.answer import PLACED, RUNS, GangAnswer, GangMember
 from drayman.placement.decision.deciding import Decider
 from drayman.placement.domains.copies import CopyCounts
 from drayman.placement.domains.following import Domains
-from drayman.placement.gangs.book import Member, Standing, ranked
+from drayman.placement.gangs.book import Member, MemberState, ranked
 from drayman.placement.gangs.gang import Gang, GangKey
 from drayman.placement.joint.gangs import Flawed, GangDecider, Incomplete, NoRoom, Starting
 from drayman.placement.joint.seating import Seat
@@ -21,7 +21,7 @@ from drayman.placement.world import World
 from drayman.reasons.gangs import GangReasons, GangRefusal
 from drayman.reasons.planned import Planned
 from drayman.reasons.reason import Headline, Outlook, Reason
-from drayman.reasons.waiting import held_by_itself
+from drayman.reasons.waiting import held_back, held_by_itself
 from drayman.reasons.wording import counted
 
 
@@ -47,6 +47,7 @@ class Gangs:
     """The gangs of a world. Each is decided about once."""
 
     def __init__(self, world: World, planned: Planned | None = None) -> None:
+        self._world = world
         self._state = world.state
         self._book = world.state.gangs
         self._round = Decider(world.state).round(world.now)
@@ -123,7 +124,7 @@ class Gangs:
         """The gang with its members, as data."""
         gang, refusal = found.gang, found.refusal
         members = [*self._members(found)]
-        running = [member.node for member in members if member.state == "runs"]
+        taken = [member.node for member in members if member.has_node]
         answer = GangAnswer(
             name=str(found.key),
             needs=0 if gang is None else gang.least,
@@ -131,8 +132,8 @@ class Gangs:
             required="" if gang is None else gang.wish.required or "",
             preferred="" if gang is None else gang.wish.preferred or "",
         )
-        if gang is not None and running:
-            extent = self._decider.extent(gang, running)
+        if gang is not None and taken:
+            extent = self._decider.extent(gang, taken)
             answer = replace(answer, place=extent.place, spread=extent.spread)
         elif refusal is not None and refusal.nearest is not None:
             answer = replace(answer, place=refusal.nearest.place)
@@ -156,7 +157,26 @@ class Gangs:
             **self._book.succeeded(found.key),
             **self._book.waiting(found.key),
         }
-        return [_member(member, seats.get(member.uid), without) for member in ranked(known)]
+        return [self._member(each, seats.get(each.uid), without) for each in ranked(known)]
+
+    def _member(self, member: Member, seat: Seat | None, without: str) -> GangMember:
+        membership, standing = member.membership, member.state
+        state, node = without, ""
+        if standing is MemberState.PLACED:
+            said = held_back(self._world, member.pod)
+            is_well = said is None or said.reason in (Reason.RUNS, Reason.TERMINATING)
+            state, node = RUNS if is_well else PLACED, member.node
+        elif standing is MemberState.SUCCEEDED:
+            state = "done"
+        elif seat is not None:
+            state, node = "fits", seat.found.node.facts.name
+        return GangMember(
+            pod=member.pod.metadata.name,
+            state=state,
+            node=node,
+            subgroup=membership.subgroup,
+            rank=membership.rank,
+        )
 
 
 def headline_of(found: GangFinding, pod: Pod) -> Headline:
@@ -169,21 +189,3 @@ def headline_of(found: GangFinding, pod: Pod) -> Headline:
     beside = f", together with {counted(others, 'other pod')} of {found.key}" if others else ""
     node = seat.found.node.facts.name
     return Headline.of(Reason.FITS, f"The pod can go to node {node}{beside}.")
-
-
-def _member(member: Member, seat: Seat | None, without: str) -> GangMember:
-    membership, standing = member.membership, member.standing
-    state, node = without, ""
-    if standing is Standing.PLACED:
-        state, node = "runs", member.node
-    elif standing is Standing.SUCCEEDED:
-        state = "done"
-    elif seat is not None:
-        state, node = "fits", seat.found.node.facts.name
-    return GangMember(
-        pod=member.pod.metadata.name,
-        state=state,
-        node=node,
-        subgroup=membership.subgroup,
-        rank=membership.rank,
-    )

@@ -8,7 +8,7 @@ import msgspec
 
 from drayman.api.core import Pod
 from drayman.api.pods import is_finished
-from drayman.explain.answer import Explanation, GangAnswer
+from drayman.explain.answer import PLACED, Explanation, GangAnswer
 from drayman.explain.estimates import Prospect, Prospects
 from drayman.explain.gang import GangFinding, Gangs
 from drayman.explain.pod import explain_member, explained
@@ -37,6 +37,11 @@ def explain_group(world: World, group: GroupObject) -> Explanation:
         text = "The group is not a gang, and no pod is in it."
         return explained(world, _KIND, group.metadata, Headline.of(Reason.RUNS, text))
     answer = gangs.answer(found)
+    if any(member.state == PLACED for member in answer.members) and found.outcome is None:
+        # All of it has been placed: what is wrong is what is wrong with its pods.
+        told = explain_pods(world, Whole(_KIND, "pod group", group.metadata), pods)
+        parts = tuple(msgspec.structs.replace(part, gang=None) for part in told.parts)
+        return msgspec.structs.replace(told, gang=answer, parts=parts)
     waiting = [p for p in pods if not p.spec.node_name and held_by_itself(p) is None]
     prospect = Prospects(world).of(waiting[0]) if waiting else Prospect()
     first_line = prospect.held or _headline(found, answer)
@@ -48,7 +53,7 @@ def explain_group(world: World, group: GroupObject) -> Explanation:
         first = explain_member(world, waiting[0], gangs, found)
         changes = {"remedies": first.remedies, "untried": first.untried}
         base = msgspec.structs.replace(base, **changes)
-    return msgspec.structs.replace(base, gang=answer, estimate=prospect.estimate)
+    return msgspec.structs.replace(base, gang=answer, estimate=prospect.start(first_line))
 
 
 def _pods(world: World, key: GangKey) -> list[Pod]:
@@ -58,8 +63,8 @@ def _pods(world: World, key: GangKey) -> list[Pod]:
 
 
 def _headline(found: GangFinding, answer: GangAnswer) -> Headline:
-    runs = sum(member.state == "runs" for member in answer.members)
     if found.outcome is None:
+        runs = sum(member.has_node for member in answer.members)
         done = sum(member.state == "done" for member in answer.members)
         text = f"{counted(runs, 'pod')} of {found.key} {_have(runs)}{answer.where}."
         if done:

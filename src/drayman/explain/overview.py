@@ -14,12 +14,13 @@ from drayman.api.meta import ObjectMeta
 from drayman.api.pods import is_finished
 from drayman.explain.answer import Explanation
 from drayman.explain.claim import explain_claim, used_claims
-from drayman.explain.pod import PodHeadlines
+from drayman.explain.pod import PodHeadlines, devices_refused
 from drayman.explain.queues.explaining import QueuedHeadlines, waits_in_queue
 from drayman.explain.workload import Replicated, state_of_job, state_without_pods, why_no_pods
 from drayman.placement.gangs.gang import Flaw, FlawKind, GangKey
 from drayman.placement.world import World
 from drayman.reasons.reason import Headline, Reason
+from drayman.reasons.refused_configs import refused_configs
 from drayman.reasons.wording import and_list, counted
 from drayman.workloads.makers import Maker, known_as, maker_of
 
@@ -72,12 +73,16 @@ def waiting_pods(world: World, pods: Iterable[Pod]) -> list[Explanation]:
     for (_, namespace, together), members in groups.items():
         first, headline = members[0]
         whose = _known_as(world, together, first)
+        # The node often says only that containers are being created. Where the cause is known, it belongs here too.
+        is_stuck = headline.reason is Reason.NOT_STARTED and first.status.phase == "Pending"
         found.append(
             Explanation(
                 kind=whose.kind,
                 name=whose.name,
                 namespace=namespace,
                 headline=headline,
+                refused_configs=refused_configs(world.state, first) if is_stuck else (),
+                refused_devices=devices_refused(world, first) if is_stuck else (),
                 count=len(members),
             )
         )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Iterator
 
 import msgspec
 
 from drayman.api.core import Pod
 from drayman.api.meta import ObjectMeta
 from drayman.api.pods import is_finished
+from drayman.api.resource import AllocationResult, ResourceClaim
 from drayman.explain.answer import Explanation
 from drayman.explain.choice import choice_for, choice_of_running
 from drayman.explain.estimates import Prospect, Prospects
@@ -44,6 +45,7 @@ from drayman.reasons.lost import LOST
 from drayman.reasons.planned import Planned
 from drayman.reasons.reason import Headline, Outlook, Reason
 from drayman.reasons.refused_configs import refused_configs
+from drayman.reasons.shared_network import unmovable_interfaces
 from drayman.reasons.volumes import volumes_under_way
 from drayman.reasons.waiting import before_nodes, demand_of, held_back
 from drayman.reasons.wording import and_list
@@ -85,7 +87,7 @@ def _placed_or_not(
     if isinstance(outcome, NoNode):
         base = _pending(world, pod, outcome, planned, with_remedies=with_remedies)
         first = with_share(world, with_room_kept(world, base.headline, (pod,)), pod)
-        return msgspec.structs.replace(base, headline=first, estimate=prospect.estimate)
+        return msgspec.structs.replace(base, headline=first, estimate=prospect.start(first))
     assert isinstance(outcome, Fitting)  # nothing else is being decided
     under_way = volumes_under_way(outcome.found) or prospect.held
     if under_way is not None:
@@ -111,11 +113,8 @@ def explain_member(
         base = _not_to_be_placed(world, pod, first, with_remedies=with_remedies)
     elif first.reason is Reason.FITS:
         seat = found.seats[pod.metadata.uid]
-        base = msgspec.structs.replace(
-            explained(world, "Pod", pod.metadata, first),
-            node=seat.found.node.facts.name,
-            devices=_planned(seat.found),
-        )
+        base = explained(world, "Pod", pod.metadata, first)
+        base = _going_there(base, world, seat.demand, seat.found)
     else:
         waiting = world.state.gangs.waiting(found.key).values()
         first = with_room_kept(world, first, (member.pod for member in waiting))
@@ -124,7 +123,7 @@ def explain_member(
         if with_remedies:
             help_ = remedies_for_gang(world, pod, gangs, found)
             base = msgspec.structs.replace(base, remedies=help_.remedies, untried=help_.untried)
-    return msgspec.structs.replace(base, gang=gangs.answer(found), estimate=prospect.estimate)
+    return msgspec.structs.replace(base, gang=gangs.answer(found), estimate=prospect.start(first))
 
 
 def _is_refused(pod: Pod, found: GangFinding) -> bool:
@@ -226,19 +225,27 @@ def _not_to_be_placed(
     )
     if pod.spec.node_name and not is_finished(pod):
         base = msgspec.structs.replace(base, devices=devices_of(world, pod))
+        if first.reason is Reason.NOT_STARTED:
+            base = msgspec.structs.replace(base, refused_devices=devices_refused(world, pod))
         if first.reason is not Reason.TERMINATING:
             choice = choice_of_running(world, pod)
             base = msgspec.structs.replace(
                 base, alternatives=choice.alternatives, alignment=choice.alignment
             )
-    if with_remedies and first.reason in LOST:
+    if with_remedies and first.reason in (*LOST, Reason.CLAIM_UNALLOCATED):
         return msgspec.structs.replace(base, remedies=tuple(replaced_pod(world, pod, first.reason)))
-    if pod.spec.node_name or first.reason is Reason.RUNS:
+    if pod.spec.node_name or first.reason.kind is None:
         return base
     if not with_remedies:
         return base
     help_ = remedies_for(world, pod, None, None)
     return msgspec.structs.replace(base, remedies=help_.remedies, untried=help_.untried)
+
+
+def devices_refused(world: World, pod: Pod) -> tuple[str, ...]:
+    """Which of its devices the node of a pod will not give to its containers."""
+    given = _allocations(world.state.claims_used_by(pod))
+    return unmovable_interfaces(world, pod.spec.node_name, given)
 
 
 def devices_of(world: World, pod: Pod) -> tuple[str, ...]:
@@ -261,14 +268,28 @@ def _fits(world: World, round_: Round, outcome: Fitting) -> Explanation:
         )
     choice = choice_for(round_, demand, found)
     return msgspec.structs.replace(
-        explained(world, "Pod", demand.pod.metadata, first),
-        node=found.node.facts.name,
-        devices=_planned(found),
+        _going_there(explained(world, "Pod", demand.pod.metadata, first), world, demand, found),
         node_fit=node_fit_steps(survey),
         funnels=funnels(survey, refused=False),
         alternatives=choice.alternatives,
         alignment=choice.alignment,
     )
+
+
+def _going_there(base: Explanation, world: World, demand: Demand, found: Found) -> Explanation:
+    """With the node that a pod would go to, its devices there, and what keeps it from starting with them."""
+    node = found.node.facts.name
+    given = [] if found.plan is None else [item.allocation for item in found.plan.claims]
+    return msgspec.structs.replace(
+        base,
+        node=node,
+        devices=_planned(found),
+        refused_devices=unmovable_interfaces(world, node, (*given, *_allocations(demand.held))),
+    )
+
+
+def _allocations(claims: Iterable[ResourceClaim]) -> Iterator[AllocationResult]:
+    return (each.status.allocation for each in claims if each.status.allocation is not None)
 
 
 def _fits_line(found: Found) -> Headline:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from drayman.api.core import Pod
-from drayman.placement.gangs.gang import GangKey
 from drayman.placement.queueing.amounts import NOTHING
 from drayman.placement.state import ClusterState
 from drayman.placement.world import World
 from drayman.quota.shares.live import LiveShares, Unit
 from drayman.quota.shares.reach import Means, Reaching
-from drayman.reasons.queues import kept_out
+from drayman.reasons.queues import kept_out, title_of
 from drayman.reasons.reason import Headline
 from drayman.reasons.wording import and_list
 
@@ -40,7 +39,7 @@ def part_of_queue(state: ClusterState, unit: Unit, now: float) -> str:
     reaches, _ = Reaching(state, shares).of(unit, now)
     leaf = next(iter(stakes.values())).queue
     for reach in reaches:
-        names = [title_of(state, each) for each in reach.given]
+        names = [title_of(book, each) for each in reach.given]
         if reach.means is Means.RECLAIM:
             return (
                 f"Queue {leaf} is entitled to more: these may have to make way: {and_list(names)}."
@@ -48,11 +47,3 @@ def part_of_queue(state: ClusterState, unit: Unit, now: float) -> str:
         return f"These are less important, in the same queue, and may have to make way: {and_list(names)}."
     used, share = book.sums.used.get(leaf, NOTHING).gpu, shares.of_queues().get(leaf, 0)
     return f"Queue {leaf} uses {used} of its fair share of {float(share):g} GPUs: nobody has to make way."
-
-
-def title_of(state: ClusterState, unit: Unit) -> str:
-    """As in `pod group ml/train`, or `pod ml/one`."""
-    if isinstance(unit, GangKey):
-        return str(unit)
-    metadata = next(iter(state.queues.pods_of(unit).values())).pod.metadata
-    return f"pod {metadata.namespace}/{metadata.name}"

@@ -24,7 +24,10 @@ from drayman.reasons.wording import counted
 from drayman.workloads.jobs.census import end_of, is_ours, wanted_at_once
 from drayman.workloads.makers import Maker, maker_of
 
-_ENDED: Final = {"Complete": "is complete", "Failed": "has failed"}
+_ENDED: Final = {
+    "Complete": (Reason.RUNS, "is complete"),
+    "Failed": (Reason.FAILED, "has failed"),
+}
 _FAILURE: Final = "ReplicaFailure"
 
 Replicated: TypeAlias = Deployment | ReplicaSet | StatefulSet | DaemonSet
@@ -98,7 +101,8 @@ def state_of_job(job: Job) -> Headline | None:
     end = end_of(job)
     if end is not None:
         why = f": {end.message.rstrip('.')}" if end.message else ""
-        return Headline.of(Reason.RUNS, f"The job {_ENDED[end.type_]}{why}.")
+        reason, how = _ENDED[end.type_]
+        return Headline.of(reason, f"The job {how}{why}.")
     if job.spec.suspend:
         text = "The job is suspended; it gets pods when spec.suspend is set to false."
         return Headline.of(Reason.SUSPENDED, text)
@@ -231,6 +235,8 @@ def _summary(parts: Sequence[Explanation], total: int, wanted: int, noun: str) -
     verb = "waits" if waiting == 1 else "wait"
     if parts[0].node and first.reason in IN_TROUBLE:
         verb = f"{_are(waiting)} in trouble"
+    elif first.reason is Reason.NOT_STARTED:
+        verb = "does not run" if waiting == 1 else "do not run"
     those = "" if waiting == parts[0].count else f", {parts[0].count:,} of them for this reason"
     sentence = f"{waiting:,} of {counted(total, 'pod')} {verb}{those}: {first.sentence}"
     return msgspec.structs.replace(first, sentence=f"{sentence}{to_come}")

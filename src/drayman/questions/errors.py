@@ -86,11 +86,20 @@ def no_such_node(name: str, known: Iterable[str]) -> NoSuchObjectError:
 
 
 class NothingToPlanError(QuestionError):
-    """Manifests contain nothing that would create pods. `has_claims` says whether they have claims, which can be counted."""
+    """Manifests contain nothing that would create pods. `has_claims` says whether they have claims, which can be counted.
 
-    def __init__(self, message: str, *, has_claims: bool) -> None:
-        super().__init__(message)
+    `warnings` are about what is in the manifests nevertheless.
+    """
+
+    def __init__(self, message: str, *, has_claims: bool, warnings: tuple[str, ...] = ()) -> None:
+        self.message = message
         self.has_claims = has_claims
+        self.warnings = warnings
+        super().__init__(self.with_advice(""))
+
+    def with_advice(self, advice: str) -> str:
+        """The sentence with advice after it, and then the warnings, each on its line."""
+        return "\n".join((f"{self.message}{advice}", *self.warnings))
 
 
 class ManifestsError(QuestionError):

@@ -72,11 +72,11 @@ def _explained(world: World, subject: Target, namespace: str) -> Explanation | N
 
 
 def _explainer(kind: str) -> Callable[[World, Any], Explanation]:
+    from drayman.explain.admitted import explain_queued_workload
     from drayman.explain.claim import explain_claim
     from drayman.explain.group import explain_group
     from drayman.explain.node import explain_node
     from drayman.explain.pod import explain_pod
-    from drayman.explain.queues.explaining import explain_queued
     from drayman.explain.workload import explain_job, explain_workload
 
     explainers: Mapping[str, Callable[[World, Any], Explanation]] = {
@@ -84,7 +84,7 @@ def _explainer(kind: str) -> Callable[[World, Any], Explanation]:
         "resourceclaim": explain_claim,
         "job": explain_job,
         POD_GROUP: explain_group,
-        WORKLOAD: explain_queued,
+        WORKLOAD: explain_queued_workload,
         NODE: explain_node,
     }
     return explainers.get(kind, explain_workload)

@@ -30,10 +30,12 @@ from drayman.api.workloads import (
 )
 from drayman.apiserver.served.resources import ApiResource
 from drayman.apiserver.served.strategy import Object
+from drayman.driver_configs.known import advice_about
 from drayman.placement.followed import HELD, Followed, Read
 from drayman.placement.world import Objects, World
 from drayman.questions.errors import ManifestsError
 from drayman.questions.intake import Intake, RefusedError
+from drayman.reasons.refused_configs import Asking, title_of_asking
 from drayman.simulate.copying import Wanted
 from drayman.simulate.expanding import Owner, Workload, volume_claims_of
 from drayman.simulate.redaction import clean_claim_spec
@@ -71,12 +73,25 @@ _POD: Final = {"apiVersion": "v1", "kind": "Pod"}
 
 
 @dataclass(frozen=True, slots=True)
+class Advised:
+    """Something that will turn out to be wrong."""
+
+    namespace: str
+    """Of the object; empty if it is in none."""
+    owner: str
+    """The object, as explanations of pods call it."""
+    finding: LoadFinding
+
+
+@dataclass(frozen=True, slots=True)
 class Manifests:
     """What files hold."""
 
     wanted: Wanted
     ignored: tuple[str, ...] = ()
     """Kinds of objects that may result in pods, but not now, or not in a way that is known here."""
+    warnings: tuple[Advised, ...] = ()
+    """What drivers will refuse of what the files say, which the cluster takes."""
 
 
 async def read_manifests(
@@ -107,12 +122,14 @@ class _Reader:
     workloads: list[Workload] = field(default_factory=list)
     objects: dict[str, list[Any]] = field(default_factory=dict)
     ignored: dict[str, None] = field(default_factory=dict)
+    advised: list[Advised] = field(default_factory=list)
 
     def result(self) -> Manifests:
         if self.findings:
             raise ManifestsError(tuple(self.findings[:_MOST_FINDINGS]))
         objects = Objects(**{name: tuple(values) for name, values in self.objects.items()})
-        return Manifests(Wanted(tuple(self.workloads), objects), tuple(self.ignored))
+        wanted = Wanted(tuple(self.workloads), objects)
+        return Manifests(wanted, tuple(self.ignored), tuple(self.advised))
 
     async def read(self, document: Document) -> None:
         value = document.value
@@ -193,6 +210,11 @@ class _Reader:
             self._join(document, "volume_claims", codec.convert(PersistentVolumeClaim, body))
 
     def _join(self, document: Document, name: str, value: ApiStruct) -> None:
+        if isinstance(value, Asking):
+            for path, message in advice_about(value):
+                advice = self._finding(Severity.WARNING, document, path, message)
+                namespace = value.metadata.namespace
+                self.advised.append(Advised(namespace, title_of_asking(value), advice))
         known = _same(getattr(self.known, name), value) if name in _KEPT else None
         if known is None:
             self.objects.setdefault(name, []).append(value)
@@ -200,13 +222,17 @@ class _Reader:
             self._object_to(document, "spec", "the cluster has this claim with another spec")
 
     def _object_to(self, document: Document, path: str, message: str) -> None:
+        self.findings.append(self._finding(Severity.ERROR, document, path, message))
+
+    def _finding(
+        self, severity: Severity, document: Document, path: str, message: str
+    ) -> LoadFinding:
         value = document.value
         group, _, version = str(value.get("apiVersion")).rpartition("/")
         kind = str(value.get("kind"))
         source = versions.source_path(kind, version, path) if group == GROUP else path
         line = document.line_of(source)
-        title = title_of(value)
-        self.findings.append(found(Severity.ERROR, document.file, line, title, path, message))
+        return found(severity, document.file, line, title_of(value), path, message)
 
 
 def _exists(api_version: str, kind: str) -> bool:

@@ -26,6 +26,8 @@ class PlanAnswer(PlanReport):
     """Kinds of objects that may result in pods, but not now, or not in a way that is known here."""
     queued: tuple[PlannedQueued, ...] = ()
     """What quota says of those that name a queue."""
+    warnings: tuple[str, ...] = ()
+    """What drivers will refuse of what the manifests say and none of the pods asks for, with file, line, object and field."""
 
 
 async def plan(
@@ -62,6 +64,20 @@ async def plan(
         explanations=explanations,
         ignored=manifests.ignored,
         queued=() if quota is None else tuple(quota.answers()),
+        warnings=_untold(manifests, report),
+    )
+
+
+def _untold(manifests: Manifests, report: PlanReport) -> tuple[str, ...]:
+    """The warnings that no pod of the plan has."""
+    told = {
+        (namespace, text.partition(": ")[0])
+        for pod in report.pods
+        for text in pod.refused_configs
+        for namespace in (pod.namespace, "")
+    }
+    return tuple(
+        str(each.finding) for each in manifests.warnings if (each.namespace, each.owner) not in told
     )
 
 
@@ -74,6 +90,7 @@ def _nothing_to_plan(manifests: Manifests, files: list[str]) -> NothingToPlanErr
     return NothingToPlanError(
         f"{', '.join(files)}: nothing there would create pods now{found}{ignored}",
         has_claims=bool(claims),
+        warnings=tuple(str(each.finding) for each in manifests.warnings),
     )
 
 

@@ -12,7 +12,7 @@ from drayman.controllers.quota.configuration import ConfigurationFileError, conf
 from drayman.explain.queues.engine import queues_of
 from drayman.placement.world import World
 from drayman.questions.errors import QuestionError
-from drayman.quota.amounts import Amounts, plus, quantity_of, times
+from drayman.quota.amounts import Amounts, plus, quantity_of
 from drayman.quota.demands import Unpriced
 from drayman.quota.entries import Entry
 
@@ -102,7 +102,7 @@ def _price(entry: Entry) -> Price:
         return Price(no_price=demands.message)
     total: Amounts = {}
     for demand in demands:
-        total = plus(plus(total, times(demand.per_pod, demand.count)), demand.once)
+        total = plus(total, demand.alone)
     return Price(resources={name: str(quantity_of(name, total[name])) for name in sorted(total)})
 
 

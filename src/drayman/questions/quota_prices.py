@@ -31,7 +31,7 @@ from drayman.questions.manifests import read_manifests
 from drayman.questions.reading import Reader
 from drayman.quota.amounts import Amounts, plus, quantity_of, times
 from drayman.quota.charging.mappings import DeviceClassMappings
-from drayman.quota.charging.outcome import Charges, Item, Refused
+from drayman.quota.charging.outcome import Charges, Item, PriceRefusal
 from drayman.quota.charging.pricing import DevicePricing
 from drayman.quota.charging.rules import Gates, Rules
 from drayman.quota.demands import PodSetRequest
@@ -235,7 +235,7 @@ def _priced(
     queued: _Queued, pricing: DevicePricing, flavor: str, labels: Mapping[str, str] | None
 ) -> PricedWorkload:
     found = pricing.price_workload(queued.namespace, queued.pod_sets, flavor=labels)
-    if isinstance(found, Refused):
+    if isinstance(found, PriceRefusal):
         reason = NoPrice(
             reason=found.code.value,
             condition=found.reason,

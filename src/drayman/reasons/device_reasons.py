@@ -7,7 +7,7 @@ devices that do not exist cannot.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -22,6 +22,10 @@ from drayman.reasons.reason import Reason
 
 HOPELESS: Final = (Reason.NO_DEVICES, Reason.NO_SUCH_DEVICE)
 """A node with such a reason is not a candidate to begin with: it has nothing of what is wanted."""
+ON_NO_NODE: Final = (*HOPELESS, Reason.CAPACITY_TOO_HIGH, Reason.COUNT_TOO_HIGH)
+"""What is only true of a request if no node at all has enough for it."""
+RequestKey: TypeAlias = tuple[int, str]
+"""A request, with all its alternatives, by the position of its claim and by name."""
 _HOPE: Final = (
     *HOPELESS,
     Reason.SELECTOR_INVALID,
@@ -169,8 +173,19 @@ def totals(groups: Iterable[Group], shortage: Shortage) -> Totals:
 # What is short on an empty node.
 
 
-def lack_ever(verdict: DevicesVerdict, features: Features) -> DeviceLack:
-    """What is wrong with a node that does not serve the claims even with nothing in use and nothing tainted."""
+def lacking_requests(verdict: DevicesVerdict) -> frozenset[RequestKey]:
+    """The requests for which a node does not have enough: no alternative of them is served."""
+    served = {_parent(each) for each in verdict.shortages if each.lacks is None}
+    return frozenset(map(_parent, verdict.shortages)) - served
+
+
+def lack_ever(
+    verdict: DevicesVerdict, features: Features, everywhere: frozenset[RequestKey] = frozenset()
+) -> DeviceLack:
+    """What is wrong with a node that does not serve the claims even with nothing in use and nothing tainted.
+
+    `everywhere` are requests that are served nowhere: if there are any, they are what is wrong.
+    """
     if not verdict.shortages and verdict.flaw is not None:
         return DeviceLack(DEFECTS[verdict.flaw.defect], _of_flaw(verdict.flaw))
     lacking = decisive(verdict.shortages)
@@ -181,6 +196,7 @@ def lack_ever(verdict: DevicesVerdict, features: Features) -> DeviceLack:
     together = [s for s in lacking if s.lacks is Test.COMBINATION]
     if len(together) > 1:
         return DeviceLack(Reason.REQUESTS_CONFLICT, together[0])
+    lacking = [s for s in lacking if _parent(s) in everywhere] or lacking
     # For a request with alternatives, the closest one counts.
     name = _parent(lacking[0])
     same = [s for s in lacking if _parent(s) == name]
@@ -193,7 +209,7 @@ def _of_flaw(flaw: Flaw) -> Shortage | None:
     return Shortage(flaw.claim, flaw.request, 0, 0, 0, (), None, flaw.why)
 
 
-def _parent(shortage: Shortage) -> tuple[int, str]:
+def _parent(shortage: Shortage) -> RequestKey:
     return shortage.claim, shortage.request.partition("/")[0]
 
 

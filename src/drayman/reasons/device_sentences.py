@@ -11,6 +11,7 @@ from drayman.allocator.problem.question import WantedDevices
 from drayman.inventory.bitsets import positions
 from drayman.inventory.view import NodeView
 from drayman.reasons.device_reasons import Totals, totals
+from drayman.reasons.finding import ELIGIBLE
 from drayman.reasons.naming import amount_title, taint_title
 from drayman.reasons.reason import Reason
 from drayman.reasons.subjects import FindingContext, Writer
@@ -182,7 +183,8 @@ def _capacity(subject: FindingContext) -> str:
     if lacking:
         return f"{subject.wants} with {and_list(lacking)}, a capacity that none of them has."
     asked = and_list([f"{amount_title(amount)} of {name}" for name, amount in amounts])
-    return f"{subject.wants} with {asked}, more than any that match have even when unused."
+    where = f" on nodes {ELIGIBLE}," if subject.found.detail == ELIGIBLE else ""
+    return f"{subject.wants} with {asked}, more than any that match have{where} even when unused."
 
 
 def _count(subject: FindingContext) -> str:
@@ -191,7 +193,8 @@ def _count(subject: FindingContext) -> str:
         return f"{subject.wants}; {found.free} match, but no node can provide that many at once."
     if found.matching >= found.wanted:
         return f"{subject.wants}; {found.matching} match on a node, but only {found.free} can be allocated."
-    return f"{subject.wants}; no node has more than {found.matching} that match."
+    node = f"node {ELIGIBLE}" if subject.found.detail == ELIGIBLE else "node"
+    return f"{subject.wants}; no {node} has more than {found.matching} that match."
 
 
 def _constraint(subject: FindingContext) -> str:
@@ -202,6 +205,8 @@ def _constraint(subject: FindingContext) -> str:
         return f"{subject.wants}: {detail}."
     lack = "lacks" if without == 1 else "lack"
     of_them = f"of {found.matching} that match on a node, {without} {lack}"
+    if without == found.matching > 1:
+        of_them = f"all {without} that match on a node lack"
     return f"{subject.wants}; {of_them} {_compared(subject)}, which a constraint compares."
 
 

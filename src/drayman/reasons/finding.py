@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from msgspec import Struct
 
 from drayman.placement.fit import Verdict
 from drayman.placement.refusing import DevicesVerdict, Shortage
 from drayman.reasons.reason import Reason
+
+ELIGIBLE: Final = "that the pod may go to"
+"""Said of nodes where others, which the pod is kept from, have what these lack."""
 
 
 class Group(Struct, frozen=True):

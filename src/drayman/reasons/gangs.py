@@ -44,7 +44,7 @@ _BY_OUTLOOK: Final = {
     Outlook.NOT_NOW.value: Reason.GANG_TOO_LARGE,
     Outlook.NOT_HERE.value: Reason.GANG_SCATTERED,
 }
-_OF_A_POD: Final = (Outlook.NEVER, Outlook.HELD)
+OF_A_POD: Final = (Outlook.NEVER, Outlook.HELD)
 """What a single pod waits for with these has nothing to do with the others."""
 
 
@@ -164,7 +164,7 @@ class GangReasons:
         rest = next((d for d in refused.demands if d.needs.uid not in seated), None)
         if rest is not None and not seated:
             own = self._of_one_pod(round_, rest)
-            if own is not None and own.reason.kind in _OF_A_POD:
+            if own is not None and own.reason.kind in OF_A_POD:
                 number, key = len(refused.demands), refused.gang.key
                 lead = f"None of the {number:,} pods of {key} that are to start fits anywhere."
                 if number == 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from drayman.allocator import Question
@@ -15,8 +15,16 @@ from drayman.placement.fit import FITS, Cause, Verdict
 from drayman.placement.refusing import DevicesVerdict
 from drayman.placement.state import ClusterState
 from drayman.reasons.causes import DECIDED, HARDWARE, PLACES, POOLS
-from drayman.reasons.device_reasons import HOPELESS, DeviceLack, closest, lack_ever
-from drayman.reasons.finding import Finding, Group, furthest, grouped
+from drayman.reasons.device_reasons import (
+    HOPELESS,
+    ON_NO_NODE,
+    DeviceLack,
+    RequestKey,
+    closest,
+    lack_ever,
+    lacking_requests,
+)
+from drayman.reasons.finding import ELIGIBLE, Finding, Group, furthest, grouped
 from drayman.reasons.node_fit import about_node
 from drayman.reasons.prospects import Prospects, Supposition
 from drayman.reasons.reason import Outlook, Reason
@@ -102,12 +110,14 @@ class _Hardware:
         self._demand = demand
         self._untainted = untainted
         self._refusals = refusals
+        self._judged = self._alike()
+        self._everywhere = self._lacking_everywhere()
 
     def finding(self) -> Finding:
         """What is wrong with the nodes that came furthest."""
         cases: dict[Reason, dict[_Case, list[str]]] = {}
-        for names_alike in self._alike().values():
-            case = self._case(names_alike[0], self._refusals[names_alike[0]])
+        for (verdict, devices, _), names_alike in self._judged.items():
+            case = self._case(names_alike[0], verdict, devices)
             cases.setdefault(case.reason, {}).setdefault(case, []).extend(names_alike)
         reason = max(cases, key=lambda reason: _weight(reason, cases[reason]))
         best = min(cases[reason], key=lambda case: (case.missing, -len(cases[reason][case])))
@@ -118,11 +128,33 @@ class _Hardware:
             unknown = unknown_name(self._state, self._demand, shortage)
             if unknown:
                 return Finding(Reason.ATTRIBUTE_UNKNOWN, groups, shortage, unknown)
+        if reason in ON_NO_NODE and shortage is not None and not best.detail:
+            return self._as_elsewhere(Finding(reason, groups, shortage))
         return Finding(reason, groups, shortage, best.detail)
 
-    def _alike(self) -> dict[Hashable, list[str]]:
+    def _as_elsewhere(self, found: Finding) -> Finding:
+        """A reason that speaks of all nodes, or what is true of them if some would serve the request."""
+        if self._everywhere is None:
+            return replace(found, detail=ELIGIBLE)
+        if self._everywhere:
+            return found
+        everything = tuple(grouped(self._refusals, self._state.nodes))
+        return Finding(Reason.REQUESTS_CONFLICT, everything, found.shortage)
+
+    def _lacking_everywhere(self) -> frozenset[RequestKey] | None:
+        """The requests for which no node has enough; None if the devices of some node, where the pod may not go, would do."""
+        everywhere: frozenset[RequestKey] | None = None
+        for _, devices, _ in self._judged:
+            if not isinstance(devices, DevicesVerdict):
+                return None
+            if devices.shortages:  # otherwise the claims make no sense, which is no matter of nodes
+                here = lacking_requests(devices)
+                everywhere = here if everywhere is None else everywhere & here
+        return frozenset() if everywhere is None else everywhere
+
+    def _alike(self) -> dict[tuple[Verdict, Verdict, str], list[str]]:
         """The nodes by what decides their case: thousands say the same. A node with a troubled pool is a group by itself."""
-        found: dict[Hashable, list[str]] = {}
+        found: dict[tuple[Verdict, Verdict, str], list[str]] = {}
         for name, verdict in self._refusals.items():
             devices, trouble = verdict, ""
             if self._demand.asks_for_devices:
@@ -138,15 +170,14 @@ class _Hardware:
                 known.append(name)
         return found
 
-    def _case(self, name: str, verdict: Verdict) -> _Case:
+    def _case(self, name: str, verdict: Verdict, devices: Verdict) -> _Case:
         if not self._demand.asks_for_devices:
             return _Case(HARDWARE[verdict.cause], (2, verdict.cause))
         fits = verdict.cause is Cause.DEVICES
-        devices = verdict if fits else self._untainted.devices_verdict(name)
         if not isinstance(devices, DevicesVerdict):
             # The node is wrong and its devices are not; or both, which makes no difference then.
             return _Case(HARDWARE.get(verdict.cause, Reason.NODE_TOO_SMALL), (2, verdict.cause))
-        lack = lack_ever(devices, self._state.inventory.features)
+        lack = lack_ever(devices, self._state.inventory.features, self._everywhere or frozenset())
         pool = self._troubled(name) if fits else None
         if pool is not None:
             return _Case(pool[0], (5, 0), detail=pool[1])

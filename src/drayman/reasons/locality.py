@@ -165,7 +165,8 @@ class _Refused:
         named = [self._domain(each) for each in short[:_MOST_NAMED]]
         if rest := short[_MOST_NAMED:]:
             hold = "holds" if len(rest) == 1 else "hold"
-            named.append(f"{len(rest):,} more {hold} {self._of(rest[0].holds)} or less")
+            most = f"{self._of(rest[0].holds)} or less" if any(rest[0].holds) else "none"
+            named.append(f"{len(rest):,} more {hold} {most}")
         listed = ", ".join(named)
         return f"{listed[:1].upper()}{listed[1:]}{f'; {lack}' if lack else ''}."
 

@@ -33,7 +33,7 @@ _PENDING: Final = "Pending"
 def lost_by_pod(world: World, pod: Pod) -> Headline | None:
     """Why a pod that has a node cannot be said to run there."""
     on = f"The pod is on node {pod.spec.node_name}"
-    trouble = _node_trouble(world, pod.spec.node_name, on) or _passed_over(world, pod)
+    trouble = node_trouble(world, pod.spec.node_name, on) or _passed_over(world, pod)
     return trouble or _device_trouble(
         world, world.state.claims_used_by(pod), on, "the pod is evicted"
     )
@@ -51,17 +51,25 @@ def _passed_over(world: World, pod: Pod) -> Headline | None:
     if pod.status.phase != _PENDING:
         return None
     try:
-        claims = claims_of(pod, world.state.find_claim)
+        return without_devices(pod, claims_of(pod, world.state.find_claim))
     except ClaimsNotReadyError:
         return None
+
+
+def without_devices(pod: Pod, claims: Sequence[ResourceClaim]) -> Headline | None:
+    """For a pod that names its node: which of its claims have no devices, and get none."""
     bare = [each.metadata.name for each in claims if each.status.allocation is None]
     if not bare:
         return None
     verb = "have" if len(bare) > 1 else "has"
-    text = (
-        f"The pod names node {pod.spec.node_name} itself, so no scheduler looks for devices:"
-        f" {'claims' if len(bare) > 1 else 'claim'} {and_list(bare)} {verb} none."
-    )
+    noun = "claims" if len(bare) > 1 else "claim"
+    return unallocated(pod, f"{noun} {and_list(bare)} {verb} none")
+
+
+def unallocated(pod: Pod, lack: str) -> Headline:
+    """Why a pod that names its node itself does not start."""
+    node = pod.spec.node_name
+    text = f"The pod names node {node} itself, so no scheduler looks for devices: {lack}."
     return Headline.of(Reason.CLAIM_UNALLOCATED, text)
 
 
@@ -69,7 +77,7 @@ def lost_by_claim(world: World, claim: ResourceClaim) -> Headline | None:
     """Why a claim that has devices is useless."""
     allocation = claim.status.allocation
     node = None if allocation is None else only_node_of(allocation.node_selector)
-    trouble = _node_trouble(world, node, f"The claim has its devices on node {node}")
+    trouble = node_trouble(world, node, f"The claim has its devices on node {node}")
     return trouble or _device_trouble(
         world, (claim,), "The claim has its devices", "the pods that use it are evicted"
     )
@@ -79,11 +87,12 @@ def node_state(world: World, name: str) -> str:
     """What is wrong with a node, as in `node x, which ...`; empty if nothing is known to be."""
     node = world.state.nodes.get(name)
     if node is None:
-        return "does not exist any more"
+        return "does not exist"
     return f"is not ready{_said(node.node)}" if Closed.NOT_READY in closed_by(node.node) else ""
 
 
-def _node_trouble(world: World, name: str | None, subject: str) -> Headline | None:
+def node_trouble(world: World, name: str | None, subject: str) -> Headline | None:
+    """What is wrong with the node that a subject is on, or is to be on."""
     state = node_state(world, name) if name else ""
     if not name or not state:
         return None

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from drayman.api.core import DO_NOT_SCHEDULE
 from drayman.placement.demand import missing_class
 from drayman.placement.fit.taints import is_tolerated
-from drayman.placement.fit.verdict import TOO_MANY_PODS, insufficient
+from drayman.placement.fit.verdict import SPREAD_LABEL, TOO_MANY_PODS, insufficient
 from drayman.placement.prices import SPOT
 from drayman.placement.refusing import claim_marker
 from drayman.reasons.naming import taint_title
@@ -159,6 +160,20 @@ def _ruled_out(subject: FindingContext) -> str:
     return f"{subject.nodes} {subject.verb('is', 'are')} {why}."
 
 
+def _spread(subject: FindingContext) -> str:
+    if SPREAD_LABEL not in subject.found.groups[0].verdict.reasons:
+        return _ruled_out(subject)
+    keys = [
+        each.topology_key
+        for each in subject.demand.pod.spec.topology_spread_constraints
+        if each.when_unsatisfiable == DO_NOT_SCHEDULE
+    ]
+    nodes = [subject.state.nodes[name].facts.labels for name in subject.found.nodes]
+    lacking = [key for key in dict.fromkeys(keys) if any(key not in labels for labels in nodes)]
+    lack = f"{subject.nodes} {subject.verb('is', 'are')} without the label {' or '.join(lacking)}"
+    return f"{lack}, which the pod's topology spread constraints use."
+
+
 def _volume_in_use(subject: FindingContext) -> str:
     names = [volume.claim for volume in subject.demand.needs.shape.volumes]
     noun = "volume claim" if len(names) == 1 else "one of the volume claims"
@@ -204,5 +219,5 @@ NODE_WRITERS: Final[Mapping[Reason, Writer]] = {
     Reason.VOLUME_LACKING: _volume_lacking,
     Reason.POD_AFFINITY: _ruled_out,
     Reason.POD_ANTI_AFFINITY: _ruled_out,
-    Reason.TOPOLOGY_SPREAD: _ruled_out,
+    Reason.TOPOLOGY_SPREAD: _spread,
 }

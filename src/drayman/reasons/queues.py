@@ -43,7 +43,6 @@ def kept_out(withheld: Withheld, state: ClusterState) -> Headline:
 def holders_in(book: QueueBook, name: str, resource: str, *, firm: bool = False) -> list[str]:
     """Who holds something of a resource in a queue and those below it, those first that hold most."""
     held: dict[GangKey | str, int] = {}
-    titles: dict[GangKey | str, str] = {}
     leaves = book.tree.leaves(name) if name in book.tree else (name,)
     for leaf in leaves:
         for unit in book.units_in(leaf):
@@ -51,11 +50,17 @@ def holders_in(book: QueueBook, name: str, resource: str, *, firm: bool = False)
                 amount = getattr(stake.amounts, resource)
                 if stake.is_placed and amount and (stake.is_firm or not firm):
                     held[unit] = held.get(unit, 0) + amount
-                    metadata = stake.pod.metadata
-                    own = f"pod {metadata.namespace}/{metadata.name}"
-                    titles[unit] = str(unit) if isinstance(unit, GangKey) else own
+    titles = {unit: title_of(book, unit) for unit in held}
     ordered = sorted(held, key=lambda unit: (-held[unit], titles[unit]))
     return [f"{titles[unit]} ({_said(resource, held[unit])})" for unit in ordered]
+
+
+def title_of(book: QueueBook, unit: GangKey | str) -> str:
+    """What work in a queue is called: as in `pod group ml/train`, or `pod ml/one`."""
+    if isinstance(unit, GangKey):
+        return str(unit)
+    metadata = next(iter(book.pods_of(unit).values())).pod.metadata
+    return f"pod {metadata.namespace}/{metadata.name}"
 
 
 def amount_of(resource: str, amount: Amount) -> str:

@@ -33,7 +33,8 @@ class Reason(Enum):
         return self
 
     # No reason to wait.
-    RUNS = "Runs", None  # it has its node and devices, or has finished
+    RUNS = "Runs", None  # it has its node and devices, or has finished well
+    FAILED = "Failed", None  # it has finished, and not well
     ALLOCATED = "Allocated", None  # a claim that has its devices
     FITS = "Fits", None  # a node and devices are there for it
 
@@ -116,6 +117,7 @@ class Reason(Enum):
     VOLUME_UNBOUND = "VolumeUnbound", Outlook.HELD
     DEVICES_NOT_READY = "DevicesNotReady", Outlook.HELD  # binding conditions
     BINDING_FAILED = "BindingFailed", Outlook.HELD
+    NOT_STARTED = "NotStarted", Outlook.HELD  # on its node, and containers of it do not run
     NODES_CORDONED = "NodesCordoned", Outlook.HELD
     NODES_TAINTED = "NodesTainted", Outlook.HELD
     SPOT_NOT_ACCEPTED = "SpotNotAccepted", Outlook.HELD  # nodes that may be taken back at any time
@@ -127,6 +129,11 @@ class Reason(Enum):
     POOL_INCOMPLETE = "PoolIncomplete", Outlook.HELD  # slices that are still missing
     FEATURE_OFF = "FeatureOff", Outlook.HELD
     SEARCH_LIMIT = "SearchLimit", Outlook.HELD  # the search was given up; it will be tried again
+
+    @property
+    def is_well(self) -> bool:
+        """Whether nothing is wrong: it need not wait, and has not failed."""
+        return self.kind is None and self is not Reason.FAILED
 
     @property
     def title(self) -> str:

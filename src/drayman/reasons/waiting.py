@@ -7,12 +7,14 @@ allocated devices that their driver has yet to make ready.
 from __future__ import annotations
 
 from drayman.api.core import Pod
-from drayman.api.pods import is_finished, is_leaving
+from drayman.api.pods import FAILED, is_finished, is_leaving
 from drayman.api.resource import ResourceClaim
+from drayman.api.times import seconds_of
 from drayman.placement.claims import (
     BINDING_TIMEOUT_S,
     ClaimLack,
     ClaimsNotReadyError,
+    claims_of,
     is_late,
     is_reserved_for,
     readiness,
@@ -33,7 +35,15 @@ from drayman.placement.gangs.gang import GangKey
 from drayman.placement.schedulers import SERVED, scheduler_of
 from drayman.placement.state import ClusterState
 from drayman.placement.world import World
-from drayman.reasons.lost import kept_from_lost_claims, lost_by_pod, node_state
+from drayman.reasons.lost import (
+    kept_from_lost_claims,
+    lost_by_pod,
+    node_state,
+    node_trouble,
+    unallocated,
+    without_devices,
+)
+from drayman.reasons.not_started import failed, not_started, overdue
 from drayman.reasons.queues import kept_out
 from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.wording import and_list, counted, lasting
@@ -90,6 +100,21 @@ def demand_of(world: World, round_: Round, pod: Pod) -> Demand | Headline:
         return early
     withheld = world.state.queues.withheld((pod.metadata.uid,))
     return demand if withheld is None else kept_out(withheld, world.state)
+
+
+def named_in_vain(world: World, pod: Pod) -> Headline | None:
+    """Why a pod that is to be created with its node named, so that no scheduler sees it, would not start there."""
+    node = pod.spec.node_name
+    trouble = node_trouble(world, node, f"The pod names node {node} itself")
+    if trouble is not None:
+        return trouble
+    try:
+        return without_devices(pod, claims_of(pod, world.state.find_claim))
+    except ClaimsNotReadyError as error:
+        why = lacking(world.state, pod, error)
+        if why.reason is not Reason.CLAIM_PENDING:
+            return why
+        return unallocated(pod, f"the claim that is made from template {error.name} gets none")
 
 
 def lacking(
@@ -158,19 +183,27 @@ def costly_claims() -> Headline:
 def _settled(world: World, pod: Pod) -> Headline | None:
     """For a pod that no longer waits for a node."""
     status, node = pod.status, pod.spec.node_name
+    if status.phase == FAILED:
+        return failed(pod)
     if is_finished(pod):
         return Headline.of(Reason.RUNS, f"The pod has finished: {status.phase}.")
     if is_leaving(pod):
         where = f" and still on node {node}" if node else ""
         trouble = node_state(world, node) if node else ""
         which = f", which {trouble}" if trouble else ""
-        return Headline.of(Reason.TERMINATING, f"The pod is being deleted{where}{which}.")
+        stuck = f" {overdue(pod)}" if node and not trouble and _is_overdue(world, pod) else ""
+        return Headline.of(Reason.TERMINATING, f"The pod is being deleted{where}{which}.{stuck}")
     if node:
-        yet = ", and has not started yet" if status.phase == "Pending" else ""
-        lost = lost_by_pod(world, pod)
+        early = lost_by_pod(world, pod) or not_started(pod)
         kept = "".join(f" {sentence}" for sentence in kept_from_lost_claims(pod))
-        return lost or Headline.of(Reason.RUNS, f"The pod is on node {node}{yet}.{kept}")
+        return early or Headline.of(Reason.RUNS, f"The pod is on node {node}.{kept}")
     return None
+
+
+def _is_overdue(world: World, pod: Pod) -> bool:
+    """Whether a pod that is being deleted has had all of its time to end, which its deletion timestamp includes."""
+    end = seconds_of(pod.metadata.deletion_timestamp)
+    return end is not None and end < world.now
 
 
 def held_by_itself(pod: Pod, schedulers: frozenset[str] = SERVED) -> Headline | None:

@@ -74,6 +74,8 @@ class Capacity(ApiStruct):
     """What runs out first on most of the nodes that take any; where none takes any, what most nodes lack."""
     unseen: tuple[str, ...] = ()
     evidence: Mapping[str, str] = {}
+    warnings: tuple[str, ...] = ()
+    """What drivers will refuse of what the manifest says, with file, line, object and field. Its claims get devices all the same."""
 
 
 def capacity(world: World, claim: ResourceClaim) -> Capacity:

@@ -44,8 +44,15 @@ class PlannedPod(ApiStruct):
     """Why it would wait."""
     refused_configs: tuple[str, ...] = ()
     """What drivers will refuse when they prepare its devices, so that it would not start."""
+    refused_devices: tuple[str, ...] = ()
+    """And which of its devices its node will refuse to give to its containers."""
     copy: int = 1
     """The copy that it belongs to, counted from 1."""
+
+    @property
+    def kept_from_starting(self) -> tuple[str, ...]:
+        """What keeps it from starting once it has its devices."""
+        return (*self.refused_configs, *self.refused_devices)
 
 
 class PlannedWorkload(ApiStruct):

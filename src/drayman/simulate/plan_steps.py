@@ -25,7 +25,7 @@ from drayman.placement.world import World
 from drayman.reasons.headline import Headlines
 from drayman.reasons.planned import Planned
 from drayman.reasons.reason import Headline, Reason
-from drayman.reasons.waiting import before_nodes, held_back
+from drayman.reasons.waiting import before_nodes, held_back, named_in_vain
 from drayman.simulate.plan_gangs import PlannedGangs
 from drayman.simulate.plan_report import PlannedDevice, PlannedPod
 from drayman.simulate.plan_turn import Turn
@@ -95,12 +95,13 @@ def wait_for_predecessor(context: PlanContext, turn: Turn) -> PlannedPod | None:
 
 
 def keep_the_named_node(context: PlanContext, turn: Turn) -> PlannedPod | None:
-    """A pod that names its node is not placed by the scheduler."""
+    """A pod that names its node is not placed by the scheduler, which gives it no devices either."""
     node = turn.pod.spec.node_name
     if not node:
         return None
+    why = named_in_vain(context.world, turn.pod)
     context.world.state.set_placed_pod(turn.pod)
-    return turn.result(node)
+    return turn.result(node) if why is None else turn.result(waits=why)
 
 
 def wait_for_others(context: PlanContext, turn: Turn) -> PlannedPod | None:

@@ -23,6 +23,7 @@ from drayman.placement.world import Objects, World
 from drayman.reasons.planned import Planned
 from drayman.reasons.reason import Reason
 from drayman.reasons.refused_configs import refused_configs
+from drayman.reasons.shared_network import unmovable_interfaces
 from drayman.simulate.aftermath import afterwards
 from drayman.simulate.copying import Wanted, objects_of
 from drayman.simulate.expanding import MOST_PODS, ExpandedPod, Expansion, Workload
@@ -94,7 +95,7 @@ class Planning:
             if result.waits is not None:
                 context.waiting.add((result.namespace, result.name))
                 self._note(turn, result.waits.reason)
-        pods = tuple(self._with_refusals(results[id(turn)], turn.pod) for turn in turns)
+        pods = tuple(self._with_refusals(results[id(turn)], turn) for turn in turns)
         return self._report(pods)
 
     def afterwards(self) -> tuple[World, Planned, list[Pod]]:
@@ -113,9 +114,15 @@ class Planning:
                     pod = self._groups.shared_with(expanded.pod)
                     yield Turn(replace(expanded, pod=pod), number)
 
-    def _with_refusals(self, planned: PlannedPod, pod: Pod) -> PlannedPod:
-        refused = refused_configs(self._world.state, pod)
-        return msgspec.structs.replace(planned, refused_configs=refused) if refused else planned
+    def _with_refusals(self, planned: PlannedPod, turn: Turn) -> PlannedPod:
+        placement = turn.placement
+        return msgspec.structs.replace(
+            planned,
+            refused_configs=refused_configs(self._world.state, turn.pod),
+            refused_devices=()
+            if placement is None
+            else unmovable_interfaces(self._world, placement.node, placement.all_devices),
+        )
 
     def _make_volume_claims(self, pod: Pod) -> None:
         """Volume claims that belong to the pod alone are made as soon as the pod exists."""

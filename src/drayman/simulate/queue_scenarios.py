@@ -21,17 +21,16 @@ from drayman.api.times import parse_duration, timestamp_at
 from drayman.placement.gangs.dialects import kai
 from drayman.placement.gangs.gang import Gang
 from drayman.placement.queueing.queues import PRIORITY, Amount, Queue, QueueTree
+from drayman.placement.queueing.stakes import is_preemptible
 from drayman.placement.world import Objects, state_of
 from drayman.quota.shares.accounts import Accounts
 from drayman.quota.shares.cycle import Actions, Memory
 from drayman.quota.shares.groups import Group, Worker
 from drayman.quota.shares.places import ClusterFloor
-from drayman.quota.shares.settling import Settled, settle
+from drayman.quota.shares.settling import AtRest, settle
 
 RESOURCE: Final = "nvidia.com/gpu"
 NAMESPACE: Final = "default"
-FIRM: Final = 100
-"""The priority from which on a group is not preemptible, unless it says so itself."""
 NOW: Final = 1_700_000_000.0
 """Ages in a scenario are counted back from here."""
 
@@ -152,7 +151,7 @@ def replayed(scenario: Scenario) -> Result:
     return _result(scenario, settled(scenario))
 
 
-def settled(scenario: Scenario) -> Settled:
+def settled(scenario: Scenario) -> AtRest:
     """Decide about a scenario until it is at rest. Raises PlaceError."""
     tree = QueueTree(map(_queue, scenario.queues))
     objects, pods = _objects(scenario)
@@ -169,7 +168,7 @@ def settled(scenario: Scenario) -> Settled:
     return settle(opening, running, _memory(scenario), NOW)
 
 
-def _result(scenario: Scenario, at_rest: Settled) -> Result:
+def _result(scenario: Scenario, at_rest: AtRest) -> Result:
     first = at_rest.cycles[0]
     return Result(
         scenario.name,
@@ -212,13 +211,13 @@ def _seconds(given: str | None) -> float | None:
 
 
 def _group(given: GivenGroup, gang: Gang | None) -> Group:
-    is_preemptible = given.preemptibility == "preemptible"
+    stated = given.preemptibility == "preemptible" if given.preemptibility else None
     return Group(
         name=given.name,
         queue=given.queue,
         priority=given.priority,
         created=NOW - given.created_seconds_ago,
-        is_preemptible=is_preemptible if given.preemptibility else given.priority < FIRM,
+        is_preemptible=is_preemptible(stated, given.priority),
         gang=gang,
         workers=tuple(Worker(p.name, given.name, p.gpus, p.sub_group) for p in given.pods),
     )

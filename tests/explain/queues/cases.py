@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from drayman.reasons.reason import Reason
 from explain.hall import Hall, moment
+from oracle.nodes import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +122,153 @@ def room_of_another() -> Hall:
     return hall
 
 
+def lent_for_a_moment() -> Hall:
+    """A queue that lends what it does not use, and takes it back: its second workload comes when its quota has been lent to `w`."""
+    more = {"preemption": {"reclaimWithinCohort": "Any"}}
+    hall = Hall().flavor("f").queue("a", "all", f=4, more=more).queue("b", "all", f=0)
+    return hall.workload("h0", "a", 1).workload("h1", "a", 3).workload("w", "b", 3)
+
+
+def device_of_another() -> Hall:
+    """A topology with one node and one device, which a job of less importance uses."""
+    quotas = [{"name": name, "nominalQuota": 1} for name in ("cpu", "gpus")]
+    flavor = {"name": "f", "resources": quotas}
+    more = {
+        "preemption": {"withinClusterQueue": "LowerPriority"},
+        "resourceGroups": [{"coveredResources": ["cpu", "gpus"], "flavors": [flavor]}],
+    }
+    hall = Hall().flavor("f", nodeLabels={"pool": "x"}, topologyName="hosts").queue("q", more=more)
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "low", "uid": "job-low"}
+    hall.workload("low", "q", 1, has="f", owner={**owner, "controller": True}, runs="2h")
+    hall.workload("w", "q", 1, priority=10)
+    hall.objects |= _one_device()
+    for workload in hall.objects["queued_workloads"]:
+        spec = workload["spec"]["podSets"][0]["template"]["spec"]
+        spec["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
+        spec["containers"][0]["resources"]["claims"] = [{"name": "gpu"}]
+    low = hall.objects["queued_workloads"][0]
+    (assigned,) = low["status"]["admission"]["podSetAssignments"]
+    assigned["flavors"]["gpus"], assigned["resourceUsage"]["gpus"] = "f", "1"
+    assigned["topologyAssignment"] = {
+        "levels": ["kubernetes.io/hostname"],
+        "domains": [{"values": ["n"], "count": 1}],
+    }
+    hall.configuration = {
+        "resources": {"deviceClassMappings": [{"name": "gpus", "deviceClassNames": ["gpu"]}]}
+    }
+    return hall
+
+
+def _one_device() -> dict[str, list[JsonObject]]:
+    """A node in a topology, with a device and a pod of a job that has it."""
+    hostname = "kubernetes.io/hostname"
+    node = {
+        "metadata": {"name": "n", "labels": {"pool": "x", hostname: "n"}},
+        "status": {
+            "allocatable": {"cpu": "8", "memory": "1Gi", "pods": "10"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+    pool = {"name": "n", "generation": 1, "resourceSliceCount": 1}
+    slice_ = {"driver": "d", "nodeName": "n", "pool": pool, "devices": [{"name": "gpu-0"}]}
+    one = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
+    request = {"name": "r", "exactly": one}
+    asked = {"devices": {"requests": [request]}}
+    result = {"request": "r", "driver": "d", "pool": "n", "device": "gpu-0"}
+    user = {"resource": "pods", "name": "low-0", "uid": "low-0"}
+    status = {"allocation": {"devices": {"results": [result]}}, "reservedFor": [user]}
+    of_pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": "low-0",
+        "uid": "low-0",
+        "controller": True,
+    }
+    of_job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "name": "low",
+        "uid": "job-low",
+        "controller": True,
+    }
+    resources = {"requests": {"cpu": "1"}, "claims": [{"name": "gpu"}]}
+    pod = {
+        "metadata": {
+            "name": "low-0",
+            "namespace": "default",
+            "uid": "low-0",
+            "labels": {"kueue.x-k8s.io/podset": "main"},
+            "annotations": {"drayman.dev/runtime": "2h"},
+            "ownerReferences": [of_job],
+        },
+        "spec": {
+            "nodeName": "n",
+            "containers": [{"name": "c", "resources": resources}],
+            "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}],
+        },
+        "status": {
+            "phase": "Running",
+            "startTime": moment(-3600),
+            "resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "low-0-gpu"}],
+        },
+    }
+    claim = {"name": "low-0-gpu", "namespace": "default", "uid": "low-0-gpu"}
+    levels = {"levels": [{"nodeLabel": hostname}]}
+    return {
+        "nodes": [node],
+        "kueue_topologies": [{"metadata": {"name": "hosts"}, "spec": levels}],
+        "slices": [{"metadata": {"name": "n"}, "spec": slice_}],
+        "classes": [{"metadata": {"name": "gpu"}, "spec": {}}],
+        "templates": [
+            {"metadata": {"name": "gpu", "namespace": "default"}, "spec": {"spec": asked}}
+        ],
+        "claims": [
+            {"metadata": {**claim, "ownerReferences": [of_pod]}, "spec": asked, "status": status}
+        ],
+        "pods": [pod],
+    }
+
+
+def preempting_in_vain() -> Hall:
+    """Quota would be free if a workload of less importance went, but the only node is too small."""
+    hall = preempting()
+    ready = [{"type": "Ready", "status": "True"}]
+    allocatable = {"cpu": "2", "memory": "1Gi", "pods": "10"}
+    status = {"allocatable": allocatable, "conditions": ready}
+    hall.objects["nodes"] = [{"metadata": {"name": "n"}, "status": status}]
+    return hall
+
+
 def with_condition(type_: str, **more: object) -> Hall:
     hall = one_queue().workload("w", "q", 1, has="f", admitted=False)
     status = hall.objects["queued_workloads"][0]["status"]
     status["conditions"].append(
         {"type": type_, "status": "True", "lastTransitionTime": moment(0), **more}
     )
+    return hall
+
+
+def with_check(*checks: JsonObject) -> Hall:
+    """A queue with the check `budget`, and the checks that there are."""
+    more = {"admissionChecksStrategy": {"admissionChecks": [{"name": "budget"}]}}
+    hall = Hall().flavor("f").queue("q", f=4, more=more).workload("w", "q", 2)
+    hall.objects["admission_checks"] = list(checks)
+    return hall
+
+
+def check(name: str, *, active: bool, controller: str = "example.com/budget") -> JsonObject:
+    condition = {"type": "Active", "status": str(active), "reason": "x", "message": ""}
+    return {
+        "metadata": {"name": name},
+        "spec": {"controllerName": controller},
+        "status": {"conditions": [condition]},
+    }
+
+
+def sent_elsewhere() -> Hall:
+    """A queue whose workloads run in other clusters, and a node that is too small."""
+    hall = with_check(check("budget", active=True, controller="kueue.x-k8s.io/multikueue"))
+    hall.objects["nodes"] = small_node().objects["nodes"]
     return hall
 
 
@@ -272,6 +414,25 @@ CASES = (
         position=1,
     ),
     Case(
+        "a less important one gives up its quota and its device",
+        device_of_another,
+        Reason.QUOTA_PREEMPTING,
+        "workload default/low gives it up",
+        ("Wait until workload default/low has ended",),
+        position=1,
+    ),
+    Case(
+        "another could go for its quota, and there is no node for its pod",
+        preempting_in_vain,
+        Reason.QUOTA_IN_USE,
+        "3 cpu wanted, 1 free; others could be preempted for quota, but there would be no room",
+        (
+            "Wait until workload default/low has ended",
+            "Raise the quota of ClusterQueue q in flavor f by 2 cpu",
+        ),
+        position=1,
+    ),
+    Case(
         "there is quota, and no node for its pod",
         small_node,
         Reason.QUOTA_WITHOUT_ROOM,
@@ -303,6 +464,14 @@ CASES = (
         "workload default/first comes first",
         ("Raise the priority of the workload from 5 to 11",),
         position=2,
+    ),
+    Case(
+        "it gets quota that its owner takes back at once",
+        lent_for_a_moment,
+        Reason.BEHIND_IN_QUEUE,
+        "be preempted for workload default/h1 at once",
+        ("Raise the quota of ClusterQueue b in flavor f by 3 cpu",),
+        position=1,
     ),
     Case(
         "a less important one gives up its quota",
@@ -341,6 +510,34 @@ CASES = (
         lambda: Hall().queue("q", f=4).workload("w", "q", 1),
         Reason.QUEUE_INACTIVE,
         "there is no ResourceFlavor f",
+        position=1,
+    ),
+    Case(
+        "an admission check of the queue does not exist",
+        lambda: with_check(check("other", active=True)),
+        Reason.QUEUE_INACTIVE,
+        "there is no AdmissionCheck budget",
+        position=1,
+    ),
+    Case(
+        "an admission check of the queue is not active",
+        lambda: with_check(check("budget", active=False)),
+        Reason.QUEUE_INACTIVE,
+        "AdmissionCheck budget is not active",
+        position=1,
+    ),
+    Case(
+        "the admission check of the queue is active",
+        lambda: with_check(check("budget", active=True)),
+        Reason.FITS,
+        "ClusterQueue q has quota for it",
+        position=1,
+    ),
+    Case(
+        "it runs in another cluster, and there is no room in this one",
+        sent_elsewhere,
+        Reason.FITS,
+        "ClusterQueue q has quota for it",
         position=1,
     ),
     Case(

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from drayman.explain.answer import Explanation
 from drayman.explain.queues.explaining import explain_queued
+from drayman.explain.queues.settling import without
 from drayman.explain.queues.standing import Line
 from drayman.placement.world import World
 from drayman.reasons.reason import Reason
 from explain.applying import apply
 from explain.hall import Hall
-from explain.queues.cases import CASES, Case, one_queue
+from explain.queues.cases import (
+    CASES,
+    Case,
+    one_queue,
+    preempting_in_vain,
+    room_of_another,
+    small_node,
+)
 
 KEY = "default/w"
 
@@ -138,3 +148,41 @@ def test_a_condition_is_called_one_only_if_the_workload_has_it() -> None:
         assert place is not None
         assert (place.reason, place.message) == ("WaitingForQuota", said)
         assert place.is_written is is_written
+
+
+def test_a_trial_asks_one_of_those_that_there_is_no_room_for() -> None:
+    """What it is told holds for all that ask for the same."""
+    hall = preempting_in_vain()
+    for name in ("x", "y", "z"):
+        hall.workload(name, "q", 3, priority=10)
+    line = Line(hall.world())
+    assert line.settled.roomless == {"default/w", "default/x", "default/y", "default/z"}
+    assert set(without(line.queues, ()).refused) == {"default/w"}
+
+
+def test_a_trial_asks_each_where_wishes_differ() -> None:
+    """Two have the same requests, and one of them a volume that does not exist: the other one still preempts."""
+    hall = preempting_in_vain().workload("z", "q", 3, priority=10)
+    hall.objects["nodes"][0]["status"]["allocatable"]["cpu"] = "4"
+    wishes = hall.objects["queued_workloads"][1]["spec"]["podSets"][0]["template"]["spec"]
+    wishes["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": "none"}}]
+    line = Line(hall.world())
+    assert line.settled.roomless == {"default/w"}
+    assert set(line.settled.victims) == {"default/z"}
+    assert set(without(line.queues, ()).victims) == {"default/z"}
+
+
+@pytest.mark.parametrize(
+    ("hall", "reason", "message"),
+    [
+        (small_node, "WaitingForRoom", "ClusterQueue q preempts nobody"),
+        (room_of_another, "WaitingForPreemptedWorkloads", "Pending the preemption of 1 workload"),
+    ],
+)
+def test_who_has_no_room_is_told_what_admission_says(
+    hall: Callable[[], Hall], reason: str, message: str
+) -> None:
+    """As whoever has no quota is."""
+    place = explained(hall().world()).queue
+    assert place is not None
+    assert (place.reason, message in place.message) == (reason, True), place.message

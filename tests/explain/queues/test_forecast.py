@@ -6,7 +6,7 @@ from drayman.explain.answer import Estimate
 from drayman.explain.queues.forecast import Forecast
 from drayman.explain.queues.standing import Line
 from explain.hall import Hall, moment
-from explain.queues.cases import one_queue, preempting, strict
+from explain.queues.cases import device_of_another, one_queue, preempting, strict
 
 
 def estimates(hall: Hall) -> dict[str, Estimate]:
@@ -33,6 +33,12 @@ def test_it_starts_when_the_holder_is_to_end() -> None:
         ("default/x", moment(3600), "declared")
     ]
     assert "This is an estimate: it rests on the end of workload default/x" in found.sentence
+
+
+def test_it_starts_when_it_can_have_the_device_of_its_victim() -> None:
+    """Those whom it drives out leave with their pods and the devices of these, in the forecast as in the answer before it."""
+    found = estimates(device_of_another())["w"]
+    assert found.start == moment(0)
 
 
 def test_those_ahead_start_first() -> None:

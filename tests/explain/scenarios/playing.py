@@ -19,6 +19,7 @@ from drayman.api.codec import to_dict
 from drayman.api.core import Pod
 from drayman.api.meta import ObjectMeta
 from drayman.api.resource import ResourceClaim
+from drayman.apiserver.holdings.exclusive import ExclusiveDevices
 from drayman.apiserver.instance.control_plane import ControlPlane, running
 from drayman.apiserver.instance.first_objects import create_first_objects
 from drayman.apiserver.serving.assembly import make_server
@@ -91,9 +92,13 @@ async def server(features: Features) -> AsyncIterator[Client]:
     """A server with controllers and a scheduler that does not wait long before it tries again."""
     store = Store.open(None)
     try:
+        # A play allocates devices beside the scheduler, which may not have heard of the last of them when it decides.
+        store.constrain(ExclusiveDevices(store))
         core = make_server(store).core
         await create_first_objects(core)
-        options = SchedulerOptions(first_backoff_s=0.05, longest_backoff_s=0.2, features=features)
+        options = SchedulerOptions(
+            is_guarded=True, first_backoff_s=0.05, longest_backoff_s=0.2, features=features
+        )
         async with (
             running(core, ControlPlane(scheduler=options)),
             InProcessClient(ServerBackend(core)) as client,
@@ -155,14 +160,14 @@ class Play:
         anew = [o for o in remedy.operations if not await self._is_done(o)]
         if not anew:
             return
-        # A group is not removed while it has pods.
-        again = _others_of_gang(self.objects.pods) if anew[0].kind == "PodGroup" else []
-        for pod in (self.subject, *again):
+        # A group is not removed while it has pods, and what was made from a template does not change with it.
+        of_all = anew[0].kind in ("PodGroup", "ResourceClaimTemplate", "Pod")
+        for pod in (self.subject, *(_others_of_gang(self.objects.pods) if of_all else ())):
             await self._remove(PODS, pod.metadata)
         self.objects = changed
         for operation in anew:
             await self._make_anew(operation)
-        for pod in (*again, changed.pods[-1]):
+        for pod in (*(_others_of_gang(changed.pods) if of_all else ()), self.subject):
             await self._start(pod)
 
     async def is_bound(self) -> str:

@@ -52,7 +52,9 @@ def test_a_remedy_of_every_reason_that_has_some_is_played() -> None:
     assert helped - {s.reason for s in SCENARIOS if s.remedies and s.plays} <= {
         Reason.CLAIM_INVALID,  # the server does not let such claims in
         Reason.CLAIM_LEFT_BEHIND,  # the scheduler removes them itself
-        *LOST,  # another pod is made in the place of the one that is explained
+        # Another pod is made in the place of the one that is explained.
+        Reason.CLAIM_UNALLOCATED,
+        *LOST,
     }
 
 

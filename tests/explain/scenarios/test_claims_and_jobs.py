@@ -305,7 +305,7 @@ SCENARIOS = (
     Scenario(
         name="a job that has failed",
         scene=failed,
-        reason=Reason.RUNS,
+        reason=Reason.FAILED,
         says="The job has failed: Job has reached the specified backoff limit.",
         about="job/pretrain",
     ),

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from drayman.reasons.reason import Reason
-from explain.scenarios.scene import NVIDIA, Scene, numbered
-from explain.scenarios.telling import Near, Scenario, check, named
+from explain.scenarios.scene import NVIDIA, Scene, generated, numbered
+from explain.scenarios.telling import Near, Scenario, check, explain, helps, named
 from oracle.build import claim, exactly
 from oracle.nodes import JsonObject
 
@@ -57,6 +57,30 @@ def larger_than_the_cluster() -> Scene:
 def too_much_for_each() -> Scene:
     nine = claim(exactly("gpus", 9, cls=NVIDIA))
     return members(Scene("dgx-h100=1").add("pod_groups", group(2)), 2, nine)
+
+
+def too_much_for_one() -> Scene:
+    """A gang of two, of which the other one asks for more than a node has."""
+    scene = Scene("dgx-h100=2").add("pod_groups", group(2))
+    ring = {"schedulingGroup": {"podGroupName": "ring"}}
+    scene.waits("large", {"gpus-l": claim(exactly("gpus", 9, cls=NVIDIA))}, **ring)
+    return scene.waits("small", {"gpus-s": FOUR_GPUS}, **ring)
+
+
+def too_much_for_each_of_two_nodes() -> Scene:
+    scene = Scene("dgx-h100=2").add("pod_groups", group(2))
+    scene.template("nine", claim(exactly("gpus", 9, cls=NVIDIA)))
+    for name in ("llama-1", "llama-0"):
+        scene.waits(name, {"gpus": "nine"}, schedulingGroup={"podGroupName": "ring"})
+    return scene
+
+
+def selected_in_vain() -> Scene:
+    scene = Scene("dgx-h100=1").add("pod_groups", group(2))
+    for name in ("llama-1", "llama-0"):
+        ring = {"schedulingGroup": {"podGroupName": "ring"}}
+        scene.waits(name, cpu=1, nodeSelector={"pool": "fast"}, **ring)
+    return scene
 
 
 def held_by_another() -> Scene:
@@ -124,6 +148,39 @@ SCENARIOS = (
         nearest=Near("dgx-h100-0", "finds 8 of 9", devices=numbered(8), missing=1),
     ),
     Scenario(
+        name="another pod of the gang asks for more than a node has",
+        scene=too_much_for_one,
+        reason=Reason.GANG_OVERSIZED,
+        says="Pod group default/ring",
+        remedies=(
+            "For pod large: ask for 8 instead of 9 in request gpus of claim gpus-l.",
+            "Let 1 pod of pod group default/ring start together instead of 2.",
+        ),
+    ),
+    Scenario(
+        name="each pod of the gang asks for more than a node has, and there is a node for each",
+        scene=too_much_for_each_of_two_nodes,
+        reason=Reason.COUNT_TOO_HIGH,
+        says="None of the 2 pods of pod group default/ring that are to start fits anywhere.",
+        funnels={"gpus": "node fit 2/40, class 2/16, free 2/16, taints 2/16, count 0/0"},
+        nearest=Near("dgx-h100-0", "finds 8 of 9", devices=numbered(8), missing=1),
+        remedies=(
+            "For pod llama-0 and 1 like it: ask for 8 instead of 9 in request gpus of template nine.",
+        ),
+    ),
+    Scenario(
+        name="no node has the label that the pods of the gang select",
+        scene=selected_in_vain,
+        reason=Reason.NODE_MISMATCH,
+        says="None of the 2 pods of pod group default/ring that are to start fits anywhere.",
+        fit="node selector 0",
+        nearest=Near("dgx-h100-0", "it does not match the pod's node selector"),
+        remedies=(
+            "For pod llama-0 and 1 like it: drop pool=fast from the pod's node selector.",
+            "For pod llama-0 and 1 like it: label node dgx-h100-0 with pool=fast.",
+        ),
+    ),
+    Scenario(
         name="another pod has what the gang needs",
         scene=held_by_another,
         reason=Reason.GANG_TOO_LARGE,
@@ -160,3 +217,24 @@ SCENARIOS = (
 def test_what_is_told(scenario: Scenario) -> None:
     """The reason, the numbers and the remedies are as the scenario says, and every remedy lets the gang start."""
     check(scenario)
+
+
+def test_claims_that_were_made_from_a_template_change_with_it() -> None:
+    """Those of all members: otherwise the others would still fit nowhere."""
+    scene = too_much_for_each_of_two_nodes()
+    for pod in scene.objects["pods"]:
+        name = pod["metadata"]["name"]
+        made = {"name": "gpus", "resourceClaimName": f"{name}-gpus"}
+        pod["status"]["resourceClaimStatuses"] = [made]
+        scene.claim(
+            f"{name}-gpus", claim(exactly("gpus", 9, cls=NVIDIA)), **generated("gpus", name)
+        )
+    world = scene.world()
+    (found,) = explain(world, "pod").remedies
+    assert [(each.kind, each.name) for each in found.operations] == [
+        ("ResourceClaimTemplate", "nine"),
+        ("ResourceClaim", "llama-0-gpus"),
+        ("ResourceClaim", "llama-1-gpus"),
+    ]
+    helps(world, "pod", found)
+    assert explain(world, "pod").remedies == (found,)  # what was tried is undone

@@ -48,6 +48,14 @@ def leaving_its_node() -> Scene:
     return scene
 
 
+def image_is_missing() -> Scene:
+    scene = dgx().holds("llama", "dgx-h100-0", "gpu-0 gpu-1")
+    waiting = {"reason": "ErrImageNeverPull", "message": 'Container image "train:1" is missing'}
+    states = [{"name": "main", "state": {"waiting": waiting}}]
+    scene.objects["pods"][-1]["status"] |= {"phase": "Pending", "containerStatuses": states}
+    return scene
+
+
 # Held for want of a claim.
 
 
@@ -207,6 +215,12 @@ SCENARIOS = (
         scene=leaving_its_node,
         reason=Reason.TERMINATING,
         says="being deleted and still on node dgx-h100-0",
+    ),
+    Scenario(
+        name="the image of a container is not on its node",
+        scene=image_is_missing,
+        reason=Reason.NOT_STARTED,
+        says='main waits (ErrImageNeverPull): Container image "train:1" is missing.',
     ),
     Scenario(
         name="the name of the claim is misspelt",

@@ -91,6 +91,16 @@ def named_its_node() -> Scene:
     return Scene("dgx-h100=1").waits("llama", {"training": gpus(cls=NVIDIA)}, nodeName="dgx-h100-0")
 
 
+def names_no_node() -> Scene:
+    return Scene("dgx-h100=1").waits("llama", {"training": gpus(cls=NVIDIA)}, nodeName="dgx-h100")
+
+
+def job_names_no_node() -> Scene:
+    """The next pod of the job would name it as well."""
+    scene = Scene("dgx-h100=1").job("llama", {"training": gpus(cls=NVIDIA)})
+    return scene.waits("llama-x", {"training": None}, nodeName="dgx-h100", job="llama")
+
+
 def device_is_to_be_left() -> Scene:
     scene = training()
     return scene.rule(
@@ -147,7 +157,7 @@ SCENARIOS = (
         name="the node of the pod is gone",
         scene=node_is_gone,
         reason=Reason.NODE_GONE,
-        says="The pod is on node cpu-9, which does not exist any more.",
+        says="The pod is on node cpu-9, which does not exist.",
         remedies=("Delete pod default/etl and create it again.",),
         plays=False,
     ),
@@ -155,7 +165,7 @@ SCENARIOS = (
         name="the node of the pod is gone with its devices",
         scene=node_and_slices_are_gone,
         reason=Reason.NODE_GONE,
-        says="dgx-h100-1, which does not exist any more",
+        says="dgx-h100-1, which does not exist",
         remedies=("Delete pod default/llama and create it again.",),
         plays=False,
     ),
@@ -216,6 +226,22 @@ SCENARIOS = (
         scene=named_its_node,
         reason=Reason.CLAIM_UNALLOCATED,
         says=("names node dgx-h100-0 itself", "claim training has none."),
+        remedies=("Delete pod default/llama and create it again without nodeName.",),
+        plays=False,
+    ),
+    Scenario(
+        name="the pod names a node that never was",
+        scene=names_no_node,
+        reason=Reason.NODE_GONE,
+        says="on node dgx-h100, which does not exist.",
+        remedies=("Delete pod default/llama and create it again without nodeName.",),
+        plays=False,
+    ),
+    Scenario(
+        name="a job whose pods name a node that never was",
+        scene=job_names_no_node,
+        reason=Reason.NODE_GONE,
+        says="on node dgx-h100, which does not exist.",
     ),
     Scenario(
         name="a device of the pod is tainted so that pods leave",
@@ -259,7 +285,7 @@ SCENARIOS = (
         scene=node_and_slices_are_gone,
         about=CLAIM,
         reason=Reason.NODE_GONE,
-        says="The claim has its devices on node dgx-h100-1, which does not exist any more.",
+        says="The claim has its devices on node dgx-h100-1, which does not exist.",
         holders=HOLDS,
     ),
     Scenario(

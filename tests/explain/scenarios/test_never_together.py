@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from drayman.explain.pod import explain_pod
 from drayman.reasons.reason import Reason
 from explain.scenarios.scene import NUMA, NVIDIA, ROOT, Scene, gpus, numbered
 from explain.scenarios.telling import Near, Scenario, check, named
@@ -71,12 +72,108 @@ def constraint_that_compares_nothing() -> Scene:
     return Scene().node("n1", 2).waits("trainer", {"odd": wanted})
 
 
+def on_different_nodes() -> Scene:
+    """GPUs of two makers, each on nodes of its own."""
+    both = claim(exactly("nvidia", 1, cls=NVIDIA), exactly("amd", 1, cls=AMD))
+    return Scene("dgx-h100=1", "mi300x=1").waits("mixed", {"both": both})
+
+
+def enough_of_one_without_the_other() -> Scene:
+    """The node that has enough GPUs has no interface, and the one with the interface has too few GPUs."""
+    scene = Scene().device_class("nic", "device.driver == 'nic.example.com'")
+    scene.node("small", 2).slice(["nic-0"], pool="nics", driver="nic.example.com", nodeName="small")
+    scene.node("large", 4)
+    return scene.waits("trainer", {"both": claim(exactly("gpus", 3), exactly("nic", cls="nic"))})
+
+
+def one_request_is_served_nowhere() -> Scene:
+    """Two requests are served on different nodes, and a third, behind them, on none: that is what is wrong."""
+    scene = Scene().device_class("nic", "device.driver == 'nic.example.com'")
+    scene.device_class("tpu", "device.driver == 'tpu.example.com'")
+    scene.node("a", 2).node("b", ["nic-0"], driver="nic.example.com")
+    wanted = claim(exactly("gpus"), exactly("nic", cls="nic"), exactly("tpu", cls="tpu"))
+    return scene.waits("trainer", {"all": wanted})
+
+
+def selected_node_has_too_few() -> Scene:
+    scene = Scene().node("small", 2, labels={"size": "s"}).node("large", 4, labels={"size": "l"})
+    return scene.waits("trainer", {"three": gpus(3)}, nodeSelector={"size": "s"})
+
+
 SCENARIOS = (
+    Scenario(
+        name="GPUs of two makers that are on different nodes",
+        scene=on_different_nodes,
+        reason=Reason.REQUESTS_CONFLICT,
+        says="The requests of claim both could each be served alone, but no node serves all of them together",
+        funnels={
+            "nvidia": "node fit 2/38, class 1/8, free 1/8, taints 1/8, count 1/8, together 0/0",
+            "amd": "node fit 2/38, class 1/8, free 1/8, taints 1/8, count 1/8, together 0/0",
+        },
+        nearest=Near(
+            "dgx-h100-0",
+            "request amd of claim both finds 0 of 1 device (20 not of the class)",
+            devices=numbered(8),
+            missing=1,
+        ),
+    ),
+    Scenario(
+        name="no node has both enough GPUs and the interface",
+        scene=enough_of_one_without_the_other,
+        reason=Reason.REQUESTS_CONFLICT,
+        says="no node serves all of them together",
+        funnels={
+            "gpus": "node fit 2/7, class 2/6, free 2/6, taints 2/6, count 1/4, together 0/0",
+            "nic": "node fit 2/7, class 1/1, free 1/1, taints 1/1, count 1/1, together 0/0",
+        },
+        nearest=Near(
+            "small",
+            "request gpus of claim both finds 2 of 3 devices",
+            devices="gpu-0 gpu-1 nic-0",
+            missing=1,
+        ),
+        remedies=("Ask for 2 instead of 3 in request gpus of claim both.",),
+    ),
+    Scenario(
+        name="the last of three requests is served nowhere",
+        scene=one_request_is_served_nowhere,
+        reason=Reason.NO_SUCH_DEVICE,
+        says="Claim all, request tpu wants 1 device; none on any node passes the selectors",
+        funnels={
+            "gpus": "node fit 2/3, class 1/2, free 1/2, taints 1/2, count 1/2",
+            "nic": "node fit 2/3, class 1/1, free 1/1, taints 1/1, count 1/1",
+            "tpu": "node fit 2/3, class 0/0, free 0/0, taints 0/0, count 0/0",
+        },
+        nearest=Near(
+            "a",
+            "request tpu of claim all finds 0 of 1 device (2 not of the class)",
+            devices="gpu-0 gpu-1",
+            missing=2,
+        ),
+        values=("driver == 'tpu.example.com': gpu.example.com 2",),
+    ),
+    Scenario(
+        name="the node that the pod selects has too few, and another has enough",
+        scene=selected_node_has_too_few,
+        reason=Reason.COUNT_TOO_HIGH,
+        says="no node that the pod may go to has more than 2 that match",
+        fit="node selector 1",
+        funnels={"gpus": "node fit 1/2, class 1/2, free 1/2, taints 1/2, count 0/0"},
+        nearest=Near(
+            "large",
+            "it does not match the pod's node selector or affinity; its devices would do",
+            devices=numbered(4),
+        ),
+        remedies=(
+            "Ask for 2 instead of 3 in request gpus of claim three.",
+            "Drop size=s from the pod's node selector.",
+        ),
+    ),
     Scenario(
         name="four GPUs at one PCIe root where each has its own",
         scene=four_at_one_root,
         reason=Reason.CONSTRAINT_UNMEETABLE,
-        says="Claim close, request gpus wants 4 devices: at most 1 agree in resource.kubernetes.io/pcieRoot",
+        says="Claim close, request gpus wants 4 devices: no two agree in resource.kubernetes.io/pcieRoot",
         funnels={
             "gpus": "node fit 2/40, class 2/16, free 2/16, taints 2/16, constraint 0/0, count 0/0"
         },
@@ -105,7 +202,7 @@ SCENARIOS = (
         name="two GPUs and an interface at one PCIe root where there are pairs",
         scene=two_gpus_and_an_interface,
         reason=Reason.CONSTRAINT_UNMEETABLE,
-        says="Claim pair, request gpus wants 2 devices: at most 1 agree in resource.kubernetes.io/pcieRoot",
+        says="Claim pair, request gpus wants 2 devices: no two agree in resource.kubernetes.io/pcieRoot",
         funnels={
             "gpus": "node fit 1/20, class 1/8, free 1/8, taints 1/8, constraint 0/0, count 0/0",
             "nic": "node fit 1/20, class 1/8, free 1/8, taints 1/8, constraint 0/0, count 0/0",
@@ -158,7 +255,7 @@ SCENARIOS = (
         name="a constraint on an attribute that the driver does not publish",
         scene=attribute_that_is_not_published,
         reason=Reason.CONSTRAINT_UNMEETABLE,
-        says="of 4 that match on a node, 4 lack resource.kubernetes.io/pcieRoot, which a constraint compares",
+        says="all 4 that match on a node lack resource.kubernetes.io/pcieRoot, which a constraint compares",
         funnels={
             "gpus": "node fit 1/4, class 1/4, free 1/4, taints 1/4, constraint 0/0, count 0/0"
         },
@@ -175,7 +272,7 @@ SCENARIOS = (
         name="a constraint on an attribute that is misspelt",
         scene=constraint_misspelt,
         reason=Reason.CONSTRAINT_UNMEETABLE,
-        says="of 8 that match on a node, 8 lack resource.kubernetes.io/pciRoot, which a constraint compares",
+        says="all 8 that match on a node lack resource.kubernetes.io/pciRoot, which a constraint compares",
         funnels={
             "gpu": "node fit 1/20, class 1/8, free 1/8, taints 1/8, constraint 0/0, count 0/0",
             "nic": "node fit 1/20, class 1/8, free 1/8, taints 1/8, constraint 0/0, count 0/0",
@@ -279,3 +376,18 @@ SCENARIOS = (
 def test_what_is_told(scenario: Scenario) -> None:
     """The reason, the funnel, the nearest miss, the holders and the remedies are as the scenario says, and every remedy helps."""
     check(scenario)
+
+
+def test_capacity_is_that_of_nodes_that_the_pod_may_go_to() -> None:
+    """A node that the pod does not select may have more."""
+    sizes = {"small": "40Gi", "large": "80Gi"}
+    scene = Scene()
+    for name, memory in sizes.items():
+        one = device("gpu-0", capacity={"memory": {"value": memory}}, allowMultipleAllocations=True)
+        scene.node(name, [one], labels={"size": name})
+    wanted = claim(exactly("gpus", capacity={"requests": {"memory": "60Gi"}}))
+    world = scene.waits("p", {"c": wanted}, nodeSelector={"size": "small"}).world()
+    assert str(explain_pod(world, world.objects.pods[0]).headline) == (
+        "CapacityTooHigh (never): Claim c, request gpus wants 1 device with 60Gi of memory,"
+        " more than any that match have on nodes that the pod may go to, even when unused."
+    )

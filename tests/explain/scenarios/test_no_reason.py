@@ -62,7 +62,34 @@ def has_succeeded() -> Scene:
 
 def has_failed() -> Scene:
     scene = Scene("dgx-h100=1").runs("llama", "dgx-h100-0", cpu=2)
-    scene.objects["pods"][-1]["status"]["phase"] = "Failed"
+    ends = [
+        {
+            "name": "main",
+            "state": {"terminated": {"exitCode": 137, "signal": 9, "reason": "Error"}},
+        },
+        {"name": "log", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}},
+        {"name": "web", "state": {"terminated": {"exitCode": 3, "message": "no data.\n"}}},
+    ]
+    scene.objects["pods"][-1]["status"] = {"phase": "Failed", "containerStatuses": ends}
+    return scene
+
+
+def was_evicted() -> Scene:
+    scene = Scene("dgx-h100=1").runs("llama", "dgx-h100-0", cpu=2)
+    why = {"reason": "Evicted", "message": "The node was low on resource: memory."}
+    scene.objects["pods"][-1]["status"] = {"phase": "Failed", **why}
+    return scene
+
+
+def failed_without_a_word() -> Scene:
+    scene = Scene("dgx-h100=1").runs("llama", "dgx-h100-0", cpu=2)
+    scene.objects["pods"][-1]["status"] = {"phase": "Failed"}
+    return scene
+
+
+def failed_without_a_node() -> Scene:
+    scene = Scene("dgx-h100=1").waits("llama", cpu=2)
+    scene.objects["pods"][-1]["status"] = {"phase": "Failed", "reason": "Shutdown"}
     return scene
 
 
@@ -131,8 +158,28 @@ SCENARIOS = (
     Scenario(
         name="the pod has failed",
         scene=has_failed,
-        reason=Reason.RUNS,
-        says="The pod has finished: Failed.",
+        reason=Reason.FAILED,
+        says="The pod has failed on node dgx-h100-0: container main ended with signal 9 (Error);"
+        " container web ended with exit code 3: no data.",
+    ),
+    Scenario(
+        name="the pod was evicted by its node",
+        scene=was_evicted,
+        reason=Reason.FAILED,
+        says="The pod has failed on node dgx-h100-0 (Evicted): The node was low on resource: memory.",
+    ),
+    Scenario(
+        name="the pod has failed and does not say why",
+        scene=failed_without_a_word,
+        reason=Reason.FAILED,
+        says="The pod has failed on node dgx-h100-0. Its status does not say why; its events may:"
+        " kubectl describe pod llama -n default.",
+    ),
+    Scenario(
+        name="the pod has failed before it had a node",
+        scene=failed_without_a_node,
+        reason=Reason.FAILED,
+        says="The pod has failed (Shutdown).",
     ),
 )
 
@@ -153,6 +200,9 @@ PLACES: list[tuple[Callable[[], Scene], str, str, tuple[str, ...]]] = [
     (cordoned_since, "dgx-h100-1", "gpu-0 gpu-1", ("dgx-h100-0", "dgx-h100-1 * cordoned")),
     (has_succeeded, "dgx-h100-0", "", ()),
     (has_failed, "dgx-h100-0", "", ()),
+    (was_evicted, "dgx-h100-0", "", ()),
+    (failed_without_a_word, "dgx-h100-0", "", ()),
+    (failed_without_a_node, "", "", ()),
 ]
 """By scene: the node of the pod, its devices, and the nodes it could have, the best first; the star is at its own."""
 

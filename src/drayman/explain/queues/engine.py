@@ -7,7 +7,7 @@ any number of questions about the same moment.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -16,18 +16,22 @@ from drayman.api.errors import ApiError
 from drayman.api.kueue import ClusterQueue
 from drayman.api.kueue_workload import Workload
 from drayman.api.limit_ranges import LimitRange
-from drayman.explain.queues.seats import Seats
+from drayman.explain.queues.room import WorldRoom
 from drayman.explain.queues.told_prices import ToldPrices
 from drayman.placement.world import World
 from drayman.quota.charging.mapping_rules import MappingsError, read_mappings
 from drayman.quota.charging.mappings import DeviceClassMappings
 from drayman.quota.charging.pricing import DevicePricing
 from drayman.quota.charging.rules import Gates
+from drayman.quota.checks import Checks
 from drayman.quota.demands import Pricing
 from drayman.quota.past_use import Remembered
 from drayman.quota.reading import key_of
 from drayman.quota.settings import QuotaSettings, settings_of
 from drayman.quota.state import QuotaState
+
+_CHECKS: Final = "admissionchecks.kueue.x-k8s.io"
+"""As they are named where they may not be read."""
 
 
 class Problem(Struct, frozen=True):
@@ -53,7 +57,7 @@ class Queues(Struct, frozen=True, eq=False):
     state: QuotaState
     workloads: dict[str, Workload]
     """By key, those that the engine knows."""
-    seats: Seats
+    room: WorldRoom
     problems: tuple[Problem, ...] = ()
     cluster_queues: dict[str, ClusterQueue] = {}
     """Their objects, by name."""
@@ -86,10 +90,14 @@ def queues_of(world: World) -> Queues:
     if world.queue_configuration is None:
         pricing = ToldPrices(pricing, world.objects.queued_workloads)
     state = QuotaState(settings, pricing)
-    seats = Seats(world)
-    if seats.has_topologies:
-        state.books.ledger.topologies.counter = seats.counter()
-    found = Queues(world, state, {}, seats)
+    if _CHECKS not in world.unseen:
+        checks = {each.metadata.name: each for each in world.objects.admission_checks}
+        state.books.checks = Checks(checks.get)
+    room = WorldRoom(world, state)
+    if world.objects.kueue_topologies:
+        state.books.ledger.topologies.counter = room.counter()
+    state.ask_for_room(room)
+    found = Queues(world, state, {}, room)
     for tell, value in _objects(world, state):
         _told(problems, tell, value)
     for limit_range in _limit_ranges(world, problems):
@@ -98,7 +106,7 @@ def queues_of(world: World) -> Queues:
         _told(problems, found.add, workload)
     objects = {each.metadata.name: each for each in world.objects.cluster_queues}
     past = {} if state.past_use is None else state.past_use.remembered()
-    return Queues(world, state, found.workloads, seats, tuple(problems), objects, past)
+    return Queues(world, state, found.workloads, room, tuple(problems), objects, past)
 
 
 def _objects(world: World, state: QuotaState) -> Iterator[tuple[Callable[[Any], object], Any]]:

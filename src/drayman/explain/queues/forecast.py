@@ -30,6 +30,7 @@ from drayman.explain.queues.standing import Line
 from drayman.placement.runs.book import HORIZON_S
 from drayman.placement.runs.declaring import RUNTIME, Basis
 from drayman.placement.trial import Trial
+from drayman.quota.fitting.belonging import handles_of, handles_of_pod, pods_of
 from drayman.reasons.reason import Outlook, Reason
 from drayman.reasons.reserved import span
 from drayman.reasons.wording import counted
@@ -63,7 +64,7 @@ class Forecast:
         """In the order of their ends, those that hold quota now or would until then."""
         self._roots: dict[str, str] = {}
         self._touched: set[str] = set()
-        with line.queues.seats.trial() as trial:
+        with line.queues.room.trial() as trial:
             self._play(trial)
         self._restore()
 
@@ -126,7 +127,7 @@ class Forecast:
                 continue  # it had to give up its quota before
             self._root(key)
             self._touched.add(key)
-            queues.seats.leave(trial, (key,))
+            queues.room.leave(trial, (key,))
             queues.state.remove_workload(key)
             self.ended.append((key, ending))
             if ends and ends[0][0] == at:
@@ -150,7 +151,7 @@ class Forecast:
             if not victims or len(evicted) > MOST_EVENTS:
                 return
             evicted |= victims
-            queues.seats.leave(trial, victims)
+            queues.room.leave(trial, victims)
             for key in victims:
                 self._touched.add(key)
                 queues.state.remove_workload(key)
@@ -192,9 +193,8 @@ class _Endings:
         self._jobs: dict[str, Job] = {job.metadata.uid: job for job in queues.world.objects.jobs}
         self._pods: dict[str, list[Pod]] = {}
         for pod in queues.world.objects.pods:
-            owner = controller_of(pod.metadata)
-            for uid in {pod.metadata.uid, owner.uid if owner else ""}:
-                self._pods.setdefault(uid, []).append(pod)
+            for handle in handles_of_pod(pod):
+                self._pods.setdefault(handle, []).append(pod)
         self._known: dict[str, Ending | None] = {}
 
     def of_holder(self, key: str) -> Ending | None:
@@ -210,8 +210,7 @@ class _Endings:
         begun = now if started is None or not status.is_true(ADMITTED) else started
         running = [
             pod
-            for owner in workload.metadata.owner_references
-            for pod in self._pods.get(owner.uid, ())
+            for pod in pods_of(handles_of(workload), self._of_handle).values()
             if pod.spec.node_name and not is_finished(pod)
         ]
         found = self._as_declared(workload, begun)
@@ -225,6 +224,9 @@ class _Endings:
         if limit is not None and (found is None or limit.at < found.at):
             found = limit
         return found if found is not None and now < found.at <= now + HORIZON_S else None
+
+    def _of_handle(self, handle: str) -> list[Pod]:
+        return self._pods.get(handle, [])
 
     def of_start(self, key: str, at: float) -> Ending | None:
         """When a workload would have ended that starts at some time."""

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from drayman.api.errors import ApiError
 from drayman.api.kueue import ClusterQueue, ClusterQueueStatus, status_of
 from drayman.explain.queues.engine import Queues
 from drayman.quota.cluster_queues import ClusterQueueState
-from drayman.quota.reasons import FLAVOR_NOT_FOUND, STOPPED, TERMINATING
+from drayman.quota.reasons import (
+    CHECK_INACTIVE,
+    CHECK_NOT_FOUND,
+    FLAVOR_NOT_FOUND,
+    STOPPED,
+    TERMINATING,
+)
 from drayman.reasons.wording import counted, named
 
 _ACTIVE = "Active"
@@ -23,11 +31,21 @@ def why_inactive(queues: Queues, queue: ClusterQueueState) -> str:
         return f"it is being deleted, and stays until {counted(number, 'workload')} with quota of it ended"
     if queue.inactive == FLAVOR_NOT_FOUND:
         gone = [name for name in queue.flavors if name not in queues.state.books.flavors]
-        are = "is" if len(gone) == 1 else "are"
-        return f"there {are} no {named('ResourceFlavor', gone)}"
+        return _there_is_no("ResourceFlavor", gone)
+    checks = queues.state.books.checks
+    if queue.inactive == CHECK_NOT_FOUND and checks is not None:
+        return _there_is_no("AdmissionCheck", checks.missing(queue))
+    if queue.inactive == CHECK_INACTIVE and checks is not None:
+        idle = checks.inactive(queue)
+        are = "is" if len(idle) == 1 else "are"
+        return f"{named('AdmissionCheck', idle)} {are} not active"
     if queue.inactive:
         return queue.inactive
     return _as_written(queues.cluster_queues.get(queue.name))
+
+
+def _there_is_no(kind: str, names: Sequence[str]) -> str:
+    return f"there {'is' if len(names) == 1 else 'are'} no {named(kind, names)}"
 
 
 def _as_written(value: ClusterQueue | None) -> str:

@@ -22,7 +22,7 @@ from drayman.api.struct import Json
 from drayman.explain.answer import Operation, Remedy
 from drayman.explain.queue_answer import Need
 from drayman.explain.queues.settling import Settled, supposed, without
-from drayman.explain.queues.standing import Line, wanted_by
+from drayman.explain.queues.standing import Line
 from drayman.explain.remedies.commands import patch_command
 from drayman.quota.amounts import FlavorResource, amount_of, quantity_of
 from drayman.quota.cluster_queues import ClusterQueueState
@@ -257,7 +257,7 @@ class _Search:
             demands = self._queues.state.entries[key].facts.demands
             if key in self._line.settled.given or isinstance(demands, Unpriced):
                 continue
-            for resource, amount in wanted_by(demands, counts_pods=True).items():
+            for resource, amount in self._line.wanted_by(demands, counts_pods=True).items():
                 if resource in more:
                     more[resource] += amount
         return more

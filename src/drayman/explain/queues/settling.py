@@ -1,24 +1,31 @@
 """What becomes of everything that waits: cycles of the engine until nothing new comes of them, as things are or after a supposed change.
 
+The cycles are those of the control loop (`quota/quota_and_room.py`). What that would write, the engine is told here, and whoever keeps
+room: who got quota holds it, who has to go has been told so and holds its quota until its pods have ended, which they do not within an
+answer.
+
 A workload that is refused speaks for all of its queue that ask for the same: the engine tries one of them and puts the others aside
 with it. Those behind the head of a strict queue are not tried at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from msgspec.structs import replace
 
-from drayman.api.kueue_workload import EVICTED, Workload
-from drayman.api.times import timestamp_at
+from drayman.api.kueue import status_of
+from drayman.api.kueue_workload import Workload, WorkloadStatus
 from drayman.explain.queues.engine import Queues
-from drayman.explain.queues.seats import MOST_SEATED
-from drayman.quota.decisions import Decision, Evicted, Preempted, Refused, Reserved
+from drayman.quota.claims.records import notes_of
+from drayman.quota.decisions import Preempted, Refused, Reserved
 from drayman.quota.entries import Entry
-from drayman.quota.fitting.fitter import Unfit
-from drayman.quota.reasons import PREEMPTED, WAITING_FOR_PREEMPTED
+from drayman.quota.fitting.rooms import ROOM
+from drayman.quota.quota_and_room import Cycles, Made, Unseated
+from drayman.quota.reasons import WAITING_FOR_PREEMPTED, WAITING_FOR_ROOM
+from drayman.workloads.queued import life
+from drayman.workloads.queued.bodies import status_body
 
 MOST_CYCLES: Final = 20_000
 """After as many, what was not tried yet is not known."""
@@ -29,14 +36,21 @@ class Settled:
 
     def __init__(self) -> None:
         self.given: dict[str, Reserved] = {}
-        """Those that get quota, in the order in which they do."""
+        """Those that get quota, in the order in which they do, also if there turns out to be no room."""
         self.unfit: dict[str, str] = {}
         """Of these, the ones without room for all their pods, and why: their quota is given to others."""
         self.refused: dict[str, Refused] = {}
+        """Those that get no quota."""
+        self.refusals: dict[str, Refused] = {}
+        """What everybody is told that does not start, also for want of room."""
         self.victims: dict[str, list[Preempted]] = {}
-        """By the workload that drives them out."""
-        self.evicted: set[str] = set()
-        """Those that have been told to give up their quota, and have not done so."""
+        """By the workload that drives them out for their quota."""
+        self.cleared: dict[str, list[Preempted]] = {}
+        """By the workload that has quota and drives them out for their room."""
+        self.lost: dict[str, Preempted] = {}
+        """Those that get quota and have to give it up again to somebody who comes after them."""
+        self.written: dict[str, Workload] = {}
+        """Those that were told to give up quota, or given some where room is looked for, as they are afterwards."""
         self._of_shape: dict[tuple[str, object], Refused] = {}
         self.is_complete = False
 
@@ -45,96 +59,84 @@ class Settled:
         found = self.refused.get(entry.key)
         return found or self._of_shape.get((entry.waits_in, entry.shape))
 
-    def note(self, queues: Queues, decision: Reserved | Preempted | Evicted | Refused) -> bool:
-        """Whether this is new."""
-        if isinstance(decision, Reserved):
-            self.given[decision.key] = decision
-            self.refused.pop(decision.key, None)
-            return True
-        if isinstance(decision, Preempted):
-            those = self.victims.setdefault(decision.by, [])
-            is_new = all(each.key != decision.key for each in those)
-            if is_new:
-                those.append(decision)
-            return is_new
-        if isinstance(decision, Evicted) or self.refused.get(decision.key) == decision:
-            return False
-        self.refused[decision.key] = decision
-        if decision.reason != WAITING_FOR_PREEMPTED:
-            entry = queues.state.entries[decision.key]
-            self._of_shape[entry.waits_in, entry.shape] = decision
-        return True
+    @property
+    def roomless(self) -> set[str]:
+        """Those that lack quota and drive out nobody for it, because there would be no room either."""
+        return {key for key, each in self.refused.items() if each.reason == WAITING_FOR_ROOM}
+
+    def note(self, queues: Queues, made: Made) -> None:
+        """Take in one decision."""
+        match made.decision:
+            case Reserved(key):
+                self.given[key] = made.decision
+                self.lost.pop(key, None)
+                self.unfit.pop(key, None)
+                self.refused.pop(key, None)
+                self.refusals.pop(key, None)
+            case Preempted(key, by):
+                if self.given.pop(key, None) is not None:
+                    self.lost[key] = made.decision
+                of = self.victims if made.unseated is None else self.cleared
+                of.setdefault(by, []).append(made.decision)
+            case Refused(key) if made.unseated is not None:
+                self.refusals[key] = made.decision
+                self._note_unseated(key, made.unseated)
+            case Refused(key, reason):
+                self.refused[key] = self.refusals[key] = made.decision
+                if reason not in (WAITING_FOR_PREEMPTED, WAITING_FOR_ROOM):
+                    entry = queues.state.entries[key]
+                    self._of_shape[entry.waits_in, entry.shape] = made.decision
+
+    def _note_unseated(self, key: str, unseated: Unseated) -> None:
+        self.given[key] = unseated.reserved
+        self.unfit[key] = unseated.message
+        self.refused.pop(key, None)
 
 
-def settle(queues: Queues, at: float | None = None, *, seated: bool = False) -> Settled:
-    """Have the engine decide until it comes to rest, at some time. What it gives away counts afterwards, until it is taken back.
-
-    `seated`: with room for all pods of those that get quota, as the control loop looks for it.
-    """
+def settle(queues: Queues, at: float | None = None) -> Settled:
+    """Have the engine decide until it comes to rest, at some time. What it gives away counts afterwards, until it is taken back."""
     now = queues.now if at is None else at
     settled = Settled()
-    seen: set[Refused] = set()
+    cycles = Cycles(queues.state)
     for _ in range(MOST_CYCLES):
-        decided = queues.state.cycle(now)
-        decisions = _with_room(queues, settled, decided) if seated else decided
-        changes = [
-            settled.note(queues, each) for each in decisions if not isinstance(each, Refused)
-        ]
-        if any(changes) or len(decisions) < len(decided):
-            # Those that were refused may be tried again, each before others that were not tried at all.
-            seen.clear()
-        refused = [each for each in decisions if isinstance(each, Refused)]
-        news = [each for each in refused if each not in seen]
-        seen.update(refused)
-        for each in refused:
+        made = tuple(cycles.run(now))
+        for each in made:
             settled.note(queues, each)
-        for decision in decisions:
-            if isinstance(decision, Preempted) and decision.key not in settled.evicted:
-                settled.evicted.add(decision.key)
-                queues.state.set_workload(_told_to_go(queues.workloads[decision.key], now), now)
-        if not any(changes) and not news and len(decisions) == len(decided):
+        for each in made:
+            _write(queues, settled, each, now)
+        if not made:
             settled.is_complete = True
             break
     return settled
 
 
-def _with_room(
-    queues: Queues, settled: Settled, decisions: Sequence[Decision]
-) -> tuple[Decision, ...]:
-    """Decisions without those about workloads that get quota and no room. These are not tried again, so that others get the quota."""
-    seats, flavors = queues.seats, queues.state.books.flavors
-    kept: list[Decision] = []
-    took_room = False
-    for decision in decisions:
-        found: str | Unfit | None = None
-        if isinstance(decision, Reserved) and len(settled.given) < MOST_SEATED:
-            found = seats.admit(queues.workloads[decision.key], decision, flavors)
-        if not isinstance(found, Unfit):
-            took_room = took_room or found is not None
-            kept.append(decision)
-        elif took_room and seats.has_topologies:
-            # Others of this cycle were given the same devices. There may be places elsewhere.
-            queues.state.forget(decision.key, queues.now)
-        else:
-            assert isinstance(decision, Reserved)
-            settled.given[decision.key] = decision
-            settled.unfit[decision.key] = found.message
-            queues.state.without_room(decision.key, found.message, queues.now)
-    return tuple(kept)
+def _write(queues: Queues, settled: Settled, made: Made, now: float) -> None:
+    """Tell the engine of a workload as the control loop would write it.
 
-
-def _told_to_go(workload: Workload, now: float) -> Workload:
-    """A workload as it is while it gives up its quota: it holds it until its pods have ended."""
-    status = dict(workload.status) if isinstance(workload.status, dict) else {}
-    others = [each for each in status.get("conditions") or () if each.get("type") != EVICTED]
-    evicted = {
-        "type": EVICTED,
-        "status": "True",
-        "reason": PREEMPTED,
-        "message": "",
-        "lastTransitionTime": timestamp_at(now),
-    }
-    return replace(workload, status={**status, "conditions": [*others, evicted]})
+    Where quota alone is tried, the engine knows already what it has given away: reading a workload again, and pricing it, would take far
+    longer than to decide about it.
+    """
+    decision = made.decision
+    if isinstance(decision, Refused) or decision.key not in queues.workloads:
+        return
+    if isinstance(decision, Reserved) and not queues.room.is_looked_for:
+        return
+    workload = settled.written.get(decision.key) or queues.workloads[decision.key]
+    status, metadata = status_of(WorkloadStatus, workload), workload.metadata
+    match decision:
+        case Reserved(_, admission, claims):
+            checks = queues.state.books.required_checks(admission) or ()
+            status = life.granted(status, admission, checks, now)
+            notes = notes_of(claims, metadata.annotations)
+            if made.room is not None:
+                notes[ROOM] = made.room
+            metadata = replace(metadata, annotations={**metadata.annotations, **notes})
+        case Preempted(_, _, reason, message):
+            status = life.preempted(status, reason, message, now)
+    written = replace(workload, metadata=metadata, status=status_body(status))
+    settled.written[decision.key] = written
+    queues.room.follow(written)
+    queues.state.set_workload(written, now)
 
 
 Step = Callable[[], object]
@@ -142,8 +144,8 @@ Step = Callable[[], object]
 
 def supposed(queues: Queues, change: Step, undo: Step, leaving: Iterable[str] = ()) -> Settled:
     """What becomes of all that wait after a change, such as the end of workloads. Everything is as before afterwards."""
-    with queues.seats.trial() as trial:
-        queues.seats.leave(trial, leaving)
+    with queues.room.trial() as trial:
+        queues.room.leave(trial, leaving)
         change()
         try:
             settled = settle(queues)
@@ -156,15 +158,14 @@ def supposed(queues: Queues, change: Step, undo: Step, leaving: Iterable[str] = 
 def take_back(queues: Queues, settled: Settled) -> None:
     """Undo what the engine gave away and remembered, so that it can be asked again."""
     state = queues.state
-    for key in settled.evicted:
+    queues.room.restore(queues.workloads[key] for key in settled.written)
+    for key in settled.written:
         # As if it came anew: the engine also remembers who drove out whom.
         state.remove_workload(key)
         state.set_workload(queues.workloads[key], queues.now)
-    for key in settled.given:
-        queues.seats.forget(key)
+    for key in settled.given.keys() - settled.written.keys():
         state.forget(key, queues.now)
-    if settled.unfit:
-        state.room_may_be_free()
+    state.room_may_be_free()
     for key in settled.refused:
         if key in state.entries:
             state.entries[key].positions = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from msgspec import Struct
@@ -11,6 +11,7 @@ from drayman.api.kueue import status_of
 from drayman.api.kueue_workload import (
     ADMITTED,
     EVICTED,
+    FINISHED,
     QUOTA_RESERVED,
     Workload,
     WorkloadStatus,
@@ -36,6 +37,7 @@ from drayman.quota.cluster_queues import ClusterQueueState
 from drayman.quota.decisions import Evicted, Refused
 from drayman.quota.demands import PodSetDemand, Unpriced
 from drayman.quota.entries import Entry, Holding
+from drayman.quota.flavors.asking import asked_of
 from drayman.quota.flavors.matching import mismatch
 from drayman.quota.reasons import NO_MATCHING_FLAVOR, SUSPENDED
 from drayman.quota.settings import IGNORE_UNDECLARED
@@ -44,8 +46,6 @@ from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.wording import and_list
 
 MOST_HOLDERS = 12
-MOST_CLEARED = 8
-"""For how many of those without room it is said who would have to go."""
 
 
 class NoRoom(Struct, frozen=True):
@@ -64,19 +64,22 @@ class Line:
         self.queues: Queues = queues_of(world)
         for workload in extra:
             self.queues.add(workload)
-        self.settled: Settled = settle(self.queues, seated=True)
+        with self.queues.room.looked_for():
+            self.settled: Settled = settle(self.queues)
         self._left = self._available()
-        self._no_room = self._judged()
         take_back(self.queues, self.settled)
+        self.queues.room.note_roomless(self.settled.roomless)
         self._ordered: dict[str, list[str]] = {}
         self._positions: dict[str, int] = {}
 
     def _available(self) -> dict[str, dict[FlavorResource, int]]:
         """What each queue could use of everything that it might ever, as things are."""
+        lost = self.settled.lost.keys()
         return {
             queue.name: {what: queue.node.available(what) for what in queue.node.potential}
             for queue in self.queues.state.books.queues.values()
-            if queue.node is not None and len(queue.waiting)
+            if queue.node is not None
+            and (len(queue.waiting) or not lost.isdisjoint(queue.holders.keys()))
         }
 
     # Finding.
@@ -129,22 +132,14 @@ class Line:
         """Whether a workload that waits gets quota, and there is room for its pods."""
         return key in self.settled.given and key not in self.without_room
 
-    @property
+    @cached_property
     def without_room(self) -> Mapping[str, NoRoom]:
         """Those that would get quota and find no room for all their pods. Without nodes, quota alone decides."""
-        return self._no_room
-
-    def _judged(self) -> dict[str, NoRoom]:
-        """Who would have to go for those without room, beside all that get quota and room."""
-        found: dict[str, NoRoom] = {}
-        state, settled = self.queues.state, self.settled
-        with self.queues.seats.clearing(state):
-            for key, message in settled.unfit.items():
-                go: list[str] = []
-                if len(found) < MOST_CLEARED:  # They come first when others go, too.
-                    go = state.in_the_way(key, settled.given[key].admission)
-                found[key] = NoRoom(message, tuple(go))
-        return found
+        cleared = self.settled.cleared
+        return {
+            key: NoRoom(message, tuple(each.key for each in cleared.get(key, ())))
+            for key, message in self.settled.unfit.items()
+        }
 
     # Judging.
 
@@ -158,7 +153,7 @@ class Line:
         workload = self.queues.workloads[key]
         entry = self.entry(key)
         if entry is None:
-            return Headline.of(Reason.RUNS, "The workload has finished.")
+            return _of_finished(status_of(WorkloadStatus, workload))
         if entry.holding is not None:
             return _of_holder(entry, entry.holding, status_of(WorkloadStatus, workload))
         standing = self.queues.state.standing(key)
@@ -217,6 +212,9 @@ class Line:
             victims = [each.key for each in self.settled.victims.get(entry.key, ())]
             needs = self.needs(entry, queue)
             return wording.refused(refusal.reason, refusal.message, queue.name, needs, victims)
+        lost = self.settled.lost.get(entry.key)
+        if lost is not None:
+            return wording.lost(queue.name, lost.by)
         ordered = self.in_order(queue)
         if queue.waiting.strict:
             return wording.behind(queue.name, ordered[0], self._positions[entry.key])
@@ -229,11 +227,7 @@ class Line:
         entry = self.queues.state.entries[key]
         queue = self.queue_of(entry)
         position, waiting, ahead = self._position(entry, queue)
-        refusal = self.settled.refusal_of(entry)
-        standing = self.queues.state.standing(key)
-        said = standing if standing is not None else refusal
-        if key in self.settled.given or entry.holding is not None:
-            said = None
+        said = self._said(entry)
         needs = () if queue is None or entry.holding is not None else self.needs(entry, queue)
         holders = self._holders_of(queue, needs)
         return PlaceInQueue(
@@ -254,6 +248,15 @@ class Line:
             holders=tuple(holders[:MOST_HOLDERS]),
             holders_left_out=max(0, len(holders) - MOST_HOLDERS),
         )
+
+    def _said(self, entry: Entry) -> Evicted | Refused | None:
+        """What the engine says to a workload that does not start."""
+        if entry.holding is not None or self.is_admitted_now(entry.key):
+            return None
+        standing = self.queues.state.standing(entry.key)
+        if standing is not None:
+            return standing
+        return self.settled.refusals.get(entry.key) or self.settled.refusal_of(entry)
 
     def _is_written(self, key: str, said: Evicted | Refused) -> bool:
         """Whether the condition of a Workload says so."""
@@ -298,7 +301,7 @@ class Line:
         demands = entry.facts.demands
         if isinstance(demands, Unpriced) or queue.node is None:
             return ()
-        wanted = wanted_by(demands, counts_pods=PODS in queue.groups)
+        wanted = self.wanted_by(demands, counts_pods=PODS in queue.groups)
         # For one that gets nothing, what is left when all others have what they get.
         left = {} if entry.key in self.settled.given else self._left.get(queue.name, {})
         found = []
@@ -320,13 +323,18 @@ class Line:
                 )
         return tuple(found)
 
+    def wanted_by(self, demands: Sequence[PodSetDemand], *, counts_pods: bool) -> dict[str, int]:
+        """What all pod sets ask for together, nothing of something left out."""
+        asked = asked_of(demands, self.queues.state.claims.users, counts_pods=counts_pods)
+        return {resource: amount for resource, amount in asked.total.items() if amount}
+
     def _uncovered(self, entry: Entry, queue: ClusterQueueState) -> list[str]:
         """What a workload asks for that its queue has no quota of in any flavor, where that matters."""
         demands = entry.facts.demands
         strategy = self.queues.state.settings.resources.quota_check_strategy
         if isinstance(demands, Unpriced) or strategy == IGNORE_UNDECLARED:
             return []
-        return sorted(wanted_by(demands, counts_pods=False).keys() - queue.groups.keys())
+        return sorted(self.wanted_by(demands, counts_pods=False).keys() - queue.groups.keys())
 
     def _mismatch(self, demands: Iterable[PodSetDemand], flavor: str) -> str:
         spec = self.queues.state.books.flavors.get(flavor)
@@ -377,17 +385,6 @@ class Line:
         return [self.holder(key) for key in sorted(sizes, key=lambda key: (-sizes[key], key))]
 
 
-def wanted_by(demands: Iterable[PodSetDemand], *, counts_pods: bool) -> dict[str, int]:
-    """What all pod sets ask for together, nothing of something left out."""
-    wanted: dict[str, int] = {}
-    for demand in demands:
-        for resource, amount in demand.per_pod.items():
-            wanted[resource] = wanted.get(resource, 0) + amount * demand.count
-        if counts_pods:
-            wanted[PODS] = wanted.get(PODS, 0) + demand.count
-    return {resource: amount for resource, amount in wanted.items() if amount}
-
-
 def charges_of(usage: FlavorAmounts) -> tuple[Charge, ...]:
     return tuple(
         Charge(
@@ -411,6 +408,14 @@ def _cohorts(queue: ClusterQueueState | None) -> tuple[str, ...]:
     if queue is None or queue.node is None:
         return ()
     return tuple(node.name for node in queue.node.ancestors())
+
+
+def _of_finished(status: WorkloadStatus) -> Headline:
+    end = status.condition(FINISHED)
+    if end is None or end.reason != "Failed":
+        return Headline.of(Reason.RUNS, "The workload has finished.")
+    why = f": {end.message.rstrip('.')}" if end.message else ""
+    return Headline.of(Reason.FAILED, f"The workload has failed{why}.")
 
 
 def _of_holder(entry: Entry, holding: Holding, status: WorkloadStatus) -> Headline:

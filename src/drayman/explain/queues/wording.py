@@ -16,6 +16,7 @@ from drayman.quota.reasons import (
     WAITING_FOR_PODS_READY,
     WAITING_FOR_PREEMPTED,
     WAITING_FOR_QUOTA,
+    WAITING_FOR_ROOM,
 )
 from drayman.reasons.reason import Headline, Reason
 from drayman.reasons.wording import and_list, named
@@ -39,7 +40,10 @@ def refused(
     """Why the engine gives no quota."""
     found = _REASONS.get(reason, Reason.QUOTA_IN_USE)
     if found is Reason.QUOTA_IN_USE and (short := _short(needs)):
-        return Headline.of(found, f"ClusterQueue {queue} has too little unused quota: {short}.")
+        more = f"; {message.rstrip('.')}" if reason == WAITING_FOR_ROOM else ""
+        return Headline.of(
+            found, f"ClusterQueue {queue} has too little unused quota: {short}{more}."
+        )
     if found is Reason.QUOTA_TOO_SMALL and (short := _never(needs)):
         return Headline.of(
             found,
@@ -76,6 +80,12 @@ def behind(queue: str, head: str, position: int) -> Headline:
 def fits(queue: str) -> Headline:
     text = f"ClusterQueue {queue} has quota for it; it starts as soon as it is its turn."
     return Headline.of(Reason.FITS, text)
+
+
+def lost(queue: str, by: str) -> Headline:
+    """For what would get quota and keep it for a moment only."""
+    text = f"It would get quota of ClusterQueue {queue} and be preempted for workload {by} at once."
+    return Headline.of(Reason.BEHIND_IN_QUEUE, text)
 
 
 def without_room(queue: str, message: str, victims: Sequence[str] = ()) -> Headline:

@@ -1,4 +1,4 @@
-"""What would make a gang start: fewer pods at once, a wider level, or the end of others.
+"""What would make a gang start: another member where one fits nowhere, fewer pods at once, a wider level, or the end of others.
 
 As with single pods, each change is made on the state of the world, the whole gang is decided about with it, and it is undone. It counts as
 help if the pod that is asked about is among those that start.
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from drayman.api.core import Pod
 from drayman.api.custom_groups import KaiPodGroup, PluginPodGroup
 from drayman.api.pod_groups import PodGroup
@@ -18,11 +20,12 @@ from drayman.explain.remedies.case import remedy
 from drayman.explain.remedies.choosing import RemedyReport
 from drayman.explain.remedies.freeing import deleting
 from drayman.explain.remedies.linked_pods import LinkedPods, PodIndex
+from drayman.explain.remedies.members import carry_out, remedies_of, stuck_members
 from drayman.explain.remedies.patching import Patch, cut, patch_of, patched, put
 from drayman.explain.remedies.trying import Fit
 from drayman.inventory.identity import DeviceId
 from drayman.placement.domains.following import Domains
-from drayman.placement.gangs.book import GroupObject, key_of_group
+from drayman.placement.gangs.book import GroupObject, key_of_group, ranked
 from drayman.placement.gangs.gang import Gang
 from drayman.placement.nodes import NodeState
 from drayman.placement.world import World
@@ -43,7 +46,7 @@ def remedies_for_gang(world: World, pod: Pod, gangs: Gangs, found: GangFinding) 
     if gang is None or refusal is None or refusal.nearest is None:
         return RemedyReport()
     search = _Search(world, pod, gangs, gang, refusal)
-    remedies = (*search.fewer(), *search.wider(), *search.ended())
+    remedies = (*search.otherwise(), *search.fewer(), *search.wider(), *search.ended())
     return RemedyReport(remedies, search.untried)
 
 
@@ -61,6 +64,20 @@ class _Search:
         self._index = PodIndex(world, pod)
         self._group = _object_of(world, gang)
         self.untried = ""
+
+    def otherwise(self) -> Iterator[Remedy]:
+        """What would help a member that fits nowhere, if the gang starts with it."""
+        members = [m.pod for m in ranked(self._state.gangs.waiting(self._gang.key))]
+        named = {pod.metadata.name: pod for pod in members}
+        for stuck in stuck_members(self._world, members):
+            report = remedies_of(self._world, stuck)
+            self.untried = self.untried or report.untried
+            for each in report.remedies:
+                with self._state.trial():
+                    carry_out(self._world, named, each)
+                    fit = self._fit()
+                if fit is not None:
+                    yield replace(each, node=fit.node, devices=fit.devices)
 
     def fewer(self) -> Iterator[Remedy]:
         """As many as fit now."""

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
-from drayman.api.core import PodAffinityTerm
+from drayman.api.core import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY, PodAffinityTerm
 from drayman.explain.answer import Remedy
 from drayman.explain.remedies.case import Case, or_else
 from drayman.explain.remedies.patching import cut, put
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
-_STRICT: Final = "DoNotSchedule"
 
 
 def dropped_affinity(case: Case) -> Iterator[Remedy]:
@@ -35,10 +34,10 @@ def loosened_spread(case: Case) -> Iterator[Remedy]:
     looser = [
         (
             each.topology_key,
-            put("ScheduleAnyway", "spec", "topologySpreadConstraints", index, "whenUnsatisfiable"),
+            put(SCHEDULE_ANYWAY, "spec", "topologySpreadConstraints", index, "whenUnsatisfiable"),
         )
         for index, each in enumerate(constraints)
-        if each.when_unsatisfiable == _STRICT
+        if each.when_unsatisfiable == DO_NOT_SCHEDULE
     ]
     singly = (
         case.with_pod(

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from drayman.api.core import Pod
+from drayman.api.pods import started_at
 from drayman.explain.answer import Operation, Remedy
 from drayman.explain.choice import as_if_new
 from drayman.explain.remedies.case import remedy
@@ -24,8 +25,11 @@ _AT_ONCE: Final = ("Deployment", "ReplicaSet", "Job")
 
 
 def replaced_pod(world: World, pod: Pod, reason: Reason) -> Iterator[Remedy]:
-    """The pod deleted, and another made."""
+    """The pod deleted, and another made. One that names its node itself has to be made otherwise."""
     maker = maker_of(pod)
+    names_its_node = reason is Reason.CLAIM_UNALLOCATED or started_at(pod) is None
+    if names_its_node and maker is not None:
+        return  # the next one would name it too
     if reason is Reason.NODE_NOT_READY and (maker is None or maker.kind not in _AT_ONCE):
         return
     with as_if_new(world, pod) as demand:
@@ -37,7 +41,7 @@ def replaced_pod(world: World, pod: Pod, reason: Reason) -> Iterator[Remedy]:
         return
     metadata = pod.metadata
     next_step = (
-        "and create it again"
+        f"and create it again{' without nodeName' if names_its_node else ''}"
         if maker is None
         else f"so that {maker.kind.lower()}/{maker.name} makes another"
     )

@@ -1,4 +1,4 @@
-"""Who holds devices, since when, and at which cost: by workload, by namespace, or by the queue that gave quota for it.
+"""Who holds devices, since when, and at which cost: by workload, by namespace, or by the queue that they are held in.
 
 What is held is in claims. A claim belongs to what made the pods that it is reserved for: a Job, a Deployment, or the pods themselves; one
 that no pod uses, to itself. What workloads share is listed for each, and its cost is divided equally among them.
@@ -15,7 +15,6 @@ from fractions import Fraction
 from typing import Final
 
 from drayman.api.core import Pod
-from drayman.api.meta import controller_of
 from drayman.api.resource import Device, ResourceClaim
 from drayman.api.struct import ApiStruct
 from drayman.api.times import seconds_of
@@ -27,7 +26,7 @@ from drayman.topology import DeviceKind, kind
 from drayman.workloads.makers import Maker, known_as
 
 NO_QUEUE: Final = "(no queue)"
-"""For what has its devices without quota."""
+"""For what has its devices outside of queues."""
 _HOUR_S: Final = 3600
 _POD: Final = "pods"
 _KINDS: Final = {_POD: "Pod", "podgroups": "PodGroup"}
@@ -40,7 +39,7 @@ class Grouping(StrEnum):
     WORKLOAD = "workload"
     NAMESPACE = "namespace"
     QUEUE = "queue"
-    """The cluster queue, over all namespaces."""
+    """The queue, over all namespaces: the ClusterQueue that gave quota, or the Queue of the KAI Scheduler."""
 
 
 class OwnerRow(ApiStruct, kw_only=True):
@@ -191,21 +190,11 @@ def _users_by(
         return {"": _pods_of(claim)}
     found: dict[str, set[str]] = {}
     for consumer in claim.status.reserved_for:
-        queue = _queue_of(consumer.uid, pods, queues)
+        queue = queues.get(consumer.uid, NO_QUEUE)
         found.setdefault(queue, set())
         if consumer.resource == _POD:
             found[queue].add(consumer.uid)
     return found or {NO_QUEUE: set()}
-
-
-def _queue_of(uid: str, pods: Mapping[str, Pod], queues: Mapping[str, str]) -> str:
-    """The cluster queue that a pod has its quota of: by itself, or by what made it."""
-    pod = pods.get(uid)
-    made_by = controller_of(pod.metadata) if pod is not None else None
-    for each in (uid, "" if made_by is None else made_by.uid):
-        if each in queues:
-            return f"ClusterQueue/{queues[each]}"
-    return NO_QUEUE
 
 
 def _users(claim: ResourceClaim, pods: Mapping[str, Pod]) -> dict[str, set[str]]:

@@ -12,9 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from drayman.api.core import Node, Pod
-from drayman.api.errors import DecodeError, SelectorError
-from drayman.api.kueue import status_of
-from drayman.api.kueue_workload import Workload, WorkloadStatus
+from drayman.api.errors import SelectorError
 from drayman.api.quantity import Quantity
 from drayman.api.resource import DeviceRequestAllocationResult as Result
 from drayman.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
@@ -27,10 +25,10 @@ from drayman.cluster.resources import (
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
     Resource,
-    typed,
 )
 from drayman.inventory import DeviceId
 from drayman.placement.occupancy import Occupancy, occupancy
+from drayman.questions.devices.queue_names import QueueObjects, queue_names, read_queue_objects
 from drayman.questions.errors import MayNotListError, QuestionError, no_such_node
 from drayman.questions.reading import IN_PAGES, denied
 
@@ -77,7 +75,7 @@ class Reading:
     pods: tuple[Pod, ...] = ()
     """Where they were asked for."""
     queues: Mapping[str, str] = field(default_factory=dict)
-    """Where they were asked for: the cluster queue of which an object has quota, or waits for it, by the object's uid."""
+    """Where they were asked for: the queue in which each user of a claim has its devices, by its uid (`queue_names`)."""
 
     def holders(self, device: DeviceId) -> tuple[str, ...]:
         """The holders of the device or of shares of it, each named once."""
@@ -103,12 +101,12 @@ async def read(
         _claims(client, namespace, needed=needs_claims),
         _pods(client, namespace) if with_pods else _no_pods(),
     )
-    queues, unqueued = await _queues(client) if with_queues else ({}, ())
+    objects, unqueued = await read_queue_objects(client) if with_queues else (QueueObjects(), ())
     remarks = (*unseen, *untainted, *unmade, *unqueued)
     found = reading_of(
         nodes, slices, claims, rules, all_claims=not unseen, remarks=remarks, pods=pods
     )
-    return replace(found, queues=queues)
+    return replace(found, queues=queue_names(objects, pods, claims))
 
 
 def reading_of(
@@ -145,7 +143,10 @@ def reading_of_world(world: World) -> Reading:
         remarks=remarks,
         pods=objects.pods,
     )
-    return replace(found, queues=_queues_of(objects.queued_workloads))
+    queued = QueueObjects(
+        objects.queued_workloads, objects.kai_queues, objects.kai_pod_groups, objects.jobs
+    )
+    return replace(found, queues=queue_names(queued, objects.pods, objects.claims))
 
 
 def node_of(reading: Reading, name: str) -> Node:
@@ -224,31 +225,6 @@ async def _pods(client: Client, namespace: str | None) -> tuple[tuple[Pod, ...],
         )
         return found, (remark,)
     return (), ("you may not list pods: what made them is not shown",)
-
-
-async def _queues(client: Client) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    try:
-        found = (await client.list_all(typed(Workload), options=IN_PAGES)).items
-    except NotFoundError:  # there is no Kueue
-        return {}, ()
-    except ForbiddenError:
-        remark = "you may not list workloads.kueue.x-k8s.io: whose quota is used is not shown"
-        return {}, (remark,)
-    return _queues_of(found), ()
-
-
-def _queues_of(workloads: Iterable[Workload]) -> Mapping[str, str]:
-    """By the uid of what each workload was made for. Those without quota have no devices."""
-    found = {}
-    for workload in workloads:
-        try:
-            admission = status_of(WorkloadStatus, workload).admission
-        except DecodeError:
-            continue
-        if admission is not None:
-            owners = workload.metadata.owner_references
-            found.update({owner.uid: admission.cluster_queue for owner in owners})
-    return found
 
 
 async def _no_pods() -> tuple[tuple[Pod, ...], tuple[str, ...]]:

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from drayman.api.near_names import did_you_mean
 from drayman.api.struct import ApiStruct
-from drayman.explain.shares import part_of_queue, title_of
+from drayman.explain.shares import part_of_queue
 from drayman.placement.queueing.amounts import NOTHING
 from drayman.placement.queueing.queues import Amount
 from drayman.placement.queueing.stakes import Stake
@@ -15,6 +15,7 @@ from drayman.placement.state import ClusterState
 from drayman.placement.world import World
 from drayman.questions.errors import NoSuchObjectError
 from drayman.quota.shares.live import LiveShares, Unit
+from drayman.reasons.queues import title_of
 
 
 class ShareRow(ApiStruct, kw_only=True):
@@ -74,7 +75,7 @@ def one_share(world: World, name: str) -> ShareAnswer:
         meant = did_you_mean(name, set(rows), "`drayman queues`")
         raise NoSuchObjectError(f"there is no Queue {name}{meant}")
     work = _Work(world)
-    leaves = [each for each in rows if name in work.path(each)] or [name]
+    leaves = [each for each in rows if name in world.state.queues.path(each)] or [name]
     units = [unit for leaf in leaves for unit in world.state.queues.units_in(leaf)]
     holders = sorted(work.holding(units), key=lambda row: (-row.gpus, row.title))
     waiting = sorted(work.waiting(units), key=lambda row: row.title)
@@ -130,9 +131,6 @@ class _Work:
         self._book = world.state.queues
         self._now = world.now
 
-    def path(self, name: str) -> tuple[str, ...]:
-        return self._book.tree.path(name) if name in self._book.tree else (name,)
-
     def holding(self, units: list[Unit]) -> Iterator[WorkRow]:
         for unit in units:
             placed = [each for each in self._book.pods_of(unit).values() if each.is_placed]
@@ -148,7 +146,7 @@ class _Work:
 
     def _row(self, unit: Unit, stakes: list[Stake], why: str = "") -> WorkRow:
         return WorkRow(
-            title=title_of(self._state, unit),
+            title=title_of(self._book, unit),
             queue=stakes[0].queue,
             gpus=sum(each.amounts.gpu for each in stakes),
             preemptible=not any(each.is_firm for each in stakes),

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from drayman.placement.domains.budget import Budget, OutOfSteps
 from drayman.placement.nodes import NodeState
-from drayman.simulate.moving.clearing import Clearing
+from drayman.simulate.moving.clearing import MoverSearch
 from drayman.simulate.moving.movers import Mover, cost_of
 from drayman.simulate.moving.sequence import Intent, Stuck, carried_out
 from drayman.simulate.moving.units import Deciding, Refused, Unit
@@ -113,7 +113,7 @@ class Choosing:
         """The cheapest movers without which the unit fits, and the place that they make room in."""
         best: tuple[list[Mover] | None, tuple[NodeState, ...]] = (None, ())
         for home in self._homes:
-            search = Clearing(self._deciding, self._available, self._budget)
+            search = MoverSearch(self._deciding, self._available, self._budget)
             cleared = search.cheapest(home, self._refused.demands)
             found = None if cleared is None else self._sufficient(cleared, home)
             if found is None:

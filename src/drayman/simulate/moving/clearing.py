@@ -47,7 +47,7 @@ class _Seat(NamedTuple):
     version: int
 
 
-class Clearing:
+class MoverSearch:
     """One search for movers, in a trial of its own."""
 
     def __init__(

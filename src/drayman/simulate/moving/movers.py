@@ -39,6 +39,8 @@ RECREATING: Final = frozenset(
 SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 ENDING_S: Final = 30.0
 """How long most pods may take to end. Others come in their place only then."""
+_LEAST_S: Final = 1.0
+"""What a pod counts for at least that has just begun, or not yet: of several of them, those with the fewest devices are moved."""
 _LOWEST: Final = -(2**31)
 
 
@@ -247,7 +249,7 @@ class Movers:
         disturbed: Sequence[Pod] = pods
         if gang is not None:
             disturbed = [member.pod for member in self._state.gangs.placed(gang.key).values()]
-        lost = sum(has_run(pod, self._now) * self._weight(pod) for pod in disturbed)
+        lost = sum(max(_LEAST_S, has_run(pod, self._now)) * self._weight(pod) for pod in disturbed)
         return Cost(len(pods), importance, int(gang is not None), lost)
 
     def _weight(self, pod: Pod) -> int:
