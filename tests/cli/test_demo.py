@@ -80,7 +80,7 @@ def test_the_last_can_never_run(pods: dict[str, dict[str, Any]]) -> None:
     """It is explained, and what would help was tried; freeing devices is not among it."""
     why = pods["waits"]["explanation"]
     assert (why["headline"]["reason"], why["headline"]["kind"]) == ("ConstraintUnmeetable", "never")
-    assert "at most 1 agree in resource.kubernetes.io/pcieRoot" in why["headline"]["sentence"]
+    assert "no two agree in resource.kubernetes.io/pcieRoot" in why["headline"]["sentence"]
     remedies = why["remedies"]
     assert any("numaNode instead of pcieRoot" in remedy["sentence"] for remedy in remedies)
     assert all(op["verb"] == "patch" for remedy in remedies for op in remedy["operations"])

@@ -332,7 +332,7 @@ def read_logs(lines: list[str], folder: Path) -> None:
                 line.replace("--tail 0", "--tail 1").replace("scheduler", ""), folder
             ) as process:
                 assert process.stdout is not None
-                assert process.stdout.readline().startswith("try ")
+                assert process.stdout.readline().endswith(" is ready\n")
                 process.send_signal(signal.SIGINT)
                 process.communicate()
             assert process.returncode == 130

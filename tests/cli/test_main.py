@@ -244,3 +244,33 @@ def test_lazy_group_lists_commands_without_importing_them() -> None:
     assert group.get_command(context, "c") is None
     with pytest.raises(ModuleNotFoundError):
         group.get_command(context, "b")
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [("SIGTERM", "SystemExit(143)"), ("SIGINT", "KeyboardInterrupt()")]
+)
+def test_a_signal_that_comes_where_exceptions_are_ignored_is_not_lost(
+    number: str, said: str
+) -> None:
+    """Such as in the midst of an import. It ends what is being done, as it does elsewhere."""
+    code = f"""
+import signal, time, weakref
+from drayman.cli.main import end_on_signals
+
+class Lock:
+    pass
+
+end_on_signals()
+lock = Lock()
+watched = weakref.ref(lock, lambda _: signal.raise_signal(signal.{number}))
+try:
+    del lock
+    time.sleep(10)
+    print("went on")
+except BaseException as error:
+    print(repr(error))
+"""
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert (process.returncode, process.stdout, process.stderr) == (0, f"{said}\n", "")

@@ -290,6 +290,12 @@ CASES: Final = {
     "node drain": Case("node drain example-2", "^node/example-2 drained"),
     "node run": Case("node run --name {width}", "stopped", until="^node/.* runs", is_data=True),
     "node kubeconfig": Case("node kubeconfig node-1", '"current-context"', is_data=True),
+    "node kubeconfig of an impossible name": Case(
+        "node kubeconfig Node_1", "^error: 'Node_1' cannot be the name of a node", 1
+    ),
+    "node kubeconfig with an address": Case(
+        "node kubeconfig node-1 --server https://10.0.0.5:6443", "https://10.0.0.5", is_data=True
+    ),
     "device list": Case("device list", "gpu-0"),
     "device taint": Case("device taint example-1/{gpu} example.com/b=yes:NoExecute", "tainted"),
     "device untaint": Case(
@@ -298,7 +304,16 @@ CASES: Final = {
         before=("device taint example-3/gpu-1 example.com/b:NoSchedule",),
     ),
     "driver new": Case("driver new sensor.example.com --to {width}", "^wrote .*sensor_driver.py"),
+    "driver classes": Case(
+        "driver classes gpu.nvidia.com", "^ +extendedResourceName: nvidia.com/gpu", is_data=True
+    ),
+    "driver classes of nobody": Case(
+        "driver classes nonsense", "^error: there is no driver 'nonsense'", 1
+    ),
     "driver run": Case("driver run nonsense --node n", "^error: there is no driver 'nonsense'", 1),
+    "driver run beside no node": Case(
+        "driver run gpu.example.com --node n --node-dir .", "plugins_registry in it", 1
+    ),
     "device remove": Case("device remove example-3/{gpu}", "removed"),
     "scheduler": Case(
         "scheduler --kubeconfig .local/state/drayman/kubeconfig",
@@ -453,3 +468,18 @@ def test_errors_are_wrapped_between_words(tmp_path: Path, columns: int) -> None:
         shown = terminal.text[terminal.text.index(whole.split()[0]) :]
         assert shown.split() == whole.split()
         assert all(len(line) <= columns or " " not in line.strip() for line in shown.splitlines())
+
+
+def test_status_and_down_are_wrapped_between_words(tmp_path: Path) -> None:
+    """Where a line has no room, a path or an address has one of its own."""
+    environment = person(tmp_path)
+    succeed(tmp_path, *DRAYMAN, "up", "--detach", "--port", "0", "--no-controllers")
+    try:
+        whole = succeed(tmp_path, *DRAYMAN, "status")
+        status = run((*DRAYMAN, "status"), environment, columns=40)
+    finally:
+        down = run((*DRAYMAN, "down"), environment, columns=40)
+    assert status.text.split() == whole.split()
+    assert re.search("^state kept", down.text, re.MULTILINE)
+    for line in (*status.lines, *down.lines):
+        assert len(line) <= 40 or " " not in line.strip()

@@ -21,7 +21,8 @@ INVALID = {
     "nvidia-quickstart-v1beta1/gpu-test-vfiopci.yaml": (
         ":10: ResourceClaimTemplate gpu-test-vfio/single-gpu: apiVersion:"
         " there is no ResourceClaimTemplate in resource.k8s.io/v1alpha3;"
-        " it is in resource.k8s.io/v1, resource.k8s.io/v1beta2, resource.k8s.io/v1beta1\n"
+        " it is in resource.k8s.io/v1, resource.k8s.io/v1beta2, resource.k8s.io/v1beta1;"
+        " `drayman migrate` rewrites manifests of older versions\n"
     ),
 }
 

@@ -145,6 +145,26 @@ def test_mistakes_are_explained(words: tuple[str, ...], status: int, message: st
     assert message in result.stderr
 
 
+@pytest.mark.parametrize("command", ["remove", "fail", "drain", "recover"])
+def test_for_a_real_node_the_commands_of_kubectl_are_named(
+    command: str, server: Server, on: Run, tmp_path: Path
+) -> None:
+    """These commands leave it alone, and say how it is emptied and removed."""
+    kubectl = Kubectl(server, "default", tmp_path)
+    name = f"real-{command}"
+    node = tmp_path / "node.json"
+    node.write_text(json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}))
+    kubectl("create", "-f", str(node))
+    try:
+        result = on("node", command, name)
+    finally:
+        kubectl("delete", "node", name)
+    assert result.exit_code == 1
+    assert f"node {name!r} is not simulated" in result.stderr
+    assert f"kubectl drain {name} --ignore-daemonsets" in result.stderr
+    assert f"stop its agent, then kubectl delete node {name}" in result.stderr
+
+
 def test_without_a_cluster_the_commands_say_how_to_start_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -103,6 +103,8 @@ def _drawn(found: Capacity) -> Iterator[RenderableType]:
         yield section("nodes", "copies on each", _table(found.groups))
     for reason, nodes in found.closed.items():
         yield prose((f"{counted(nodes, 'node')} left out: {plain(reason)}", "dim"))
+    for warning in found.warnings:
+        yield prose(plain(warning))
     if found.unseen:
         yield unseen(found.unseen)
 

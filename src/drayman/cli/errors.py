@@ -61,7 +61,7 @@ def in_options(error: QuestionError) -> str:
         case NothingRunsError():
             return f"{error}; {_START_ONE}"
         case NothingToPlanError(has_claims=True):
-            return f"{error}; `drayman capacity -f FILE` says how often a claim fits"
+            return error.with_advice("; `drayman capacity -f FILE` says how often a claim fits")
         case MayNotListError(any_namespace=True):
             return error.with_advice("; name another with --namespace")
         case NoSuchObjectError(found_in=str(where)) if where:

@@ -68,6 +68,7 @@ Examples:
 
 _SIGNALLED: Final = 128
 """What shells add to the number of the signal that ended a process."""
+_AGAIN_S: Final = 0.01
 
 
 @click.group(
@@ -97,11 +98,7 @@ def plugin() -> None:
 
 def _main(settings: Settings, program: str) -> None:
     own()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if (
-            signal.getsignal(number) is not signal.SIG_IGN
-        ):  # ignored under nohup, to outlive the terminal
-            signal.signal(number, _end)
+    end_on_signals()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # not every terminal can show every name
             stream.reconfigure(errors="backslashreplace")
@@ -110,9 +107,37 @@ def _main(settings: Settings, program: str) -> None:
     sys.exit(run(sys.argv[1:], settings, program))
 
 
+def end_on_signals() -> None:
+    """Have SIGTERM and SIGHUP end the process as Ctrl-C does, wherever it is."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if (
+            signal.getsignal(number) is not signal.SIG_IGN
+        ):  # ignored under nohup, to outlive the terminal
+            signal.signal(number, _end)
+    sys.unraisablehook = _ignored
+
+
 def _end(number: int, frame: FrameType | None) -> None:
     """Ends the process as a signal does, but removes temporary files first."""
     sys.exit(_SIGNALLED + number)
+
+
+def _ignored(what: sys.UnraisableHookArgs) -> None:
+    """Called with what is raised where Python goes on regardless, such as a callback of a weak reference, of which each import has one.
+
+    If that was the end, it comes again a moment later. The process would otherwise start what it was told not to, perhaps with the lock of
+    imports held for ever, so that its threads wait for ever.
+    """
+    error = what.exc_value
+    if not isinstance(error, SystemExit | KeyboardInterrupt):
+        sys.__unraisablehook__(what)
+        return
+
+    def raise_again(number: int, frame: FrameType | None) -> None:
+        raise error
+
+    signal.signal(signal.SIGALRM, raise_again)
+    signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
 
 
 def run(

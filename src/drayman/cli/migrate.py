@@ -125,6 +125,9 @@ def _show(migration: Migration, paths: tuple[str, ...], as_diff: bool, in_place:
             _rewrite(path, file)
     else:
         _print_files(migration.files)
+        for file in migration.files:
+            if not file.before.strip():
+                to_stderr(f"{file.name} is empty: nothing to migrate")
     for remark in migration.remarks:
         line = str(remark) if remark.is_lost else f"note: {remark}"
         to_stderr(line)

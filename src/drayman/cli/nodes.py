@@ -31,6 +31,7 @@ Examples:
   drayman node drain example-1          evict its pods, take no new ones
   drayman node recover example-1        take pods again
   drayman node run                      this machine as a real node
+  drayman node kubeconfig node-1        with which another machine joins
 """
 _EVICTION_PAUSE_S: Final = 0.5
 
@@ -140,7 +141,7 @@ async def simulated_node(client: Client, name: str) -> Node:
     """The node. Raises NoSuchObjectError for one that does not exist, and UserError for one that is not simulated."""
     from drayman.cluster.errors import NotFoundError
     from drayman.cluster.resources import NODES
-    from drayman.node.kubernetes import SIMULATED
+    from drayman.node.reporting import SIMULATED
 
     try:
         found = await client.get(NODES, name)
@@ -149,7 +150,8 @@ async def simulated_node(client: Client, name: str) -> Node:
         raise no_such_node(name, [each.metadata.name for each in known]) from error
     if found.metadata.labels.get(SIMULATED) != "true":
         raise UserError(
-            f"node {name!r} is not simulated: commands like this are for simulated nodes"
+            f"node {name!r} is not simulated, and this command is for simulated nodes; to empty it:"
+            f" kubectl drain {name} --ignore-daemonsets; to remove it: stop its agent, then kubectl delete node {name}"
         )
     return found
 

@@ -56,12 +56,12 @@ def print_data(data: Data, output_format: str) -> None:
 
 def to_stderr(text: str, *, nl: bool = True) -> None:
     """Print to standard error. On a terminal, lines that are too long are wrapped between words."""
-    click.echo(_wrapped(printable(text)), err=True, nl=nl)
+    click.echo(_wrapped(printable(text), sys.stderr), err=True, nl=nl)
 
 
-def to_stdout(text: str) -> None:
-    """Print for people to standard output."""
-    click.echo(printable(text))
+def to_stdout(text: str, *, wraps: bool = False) -> None:
+    """Print for people to standard output. With `wraps`, as on standard error; not for commands, which have to be copied whole."""
+    click.echo(_wrapped(printable(text), sys.stdout) if wraps else printable(text))
 
 
 def print_verbatim(text: str, *, nl: bool = True) -> None:
@@ -70,10 +70,10 @@ def print_verbatim(text: str, *, nl: bool = True) -> None:
     click.echo(printable(text) if is_looked_at else text, nl=nl)
 
 
-def _wrapped(text: str) -> str:
-    if sys.stderr is None or not sys.stderr.isatty():
+def _wrapped(text: str, stream: IO[str] | None) -> str:
+    if stream is None or not stream.isatty():
         return text
-    width = os.get_terminal_size(sys.stderr.fileno()).columns or PLAIN_WIDTH
+    width = os.get_terminal_size(stream.fileno()).columns or PLAIN_WIDTH
     wrapper = textwrap.TextWrapper(
         width,
         subsequent_indent="  ",

@@ -51,7 +51,7 @@ class PlanDrawing:
         if waiting:
             yield section("what would wait", "", *_reasons(waiting))
         placed = [pod for pod in report.pods if pod.waits is None]
-        configs = dict.fromkeys(text for pod in report.pods for text in pod.refused_configs)
+        configs = dict.fromkeys(text for pod in report.pods for text in pod.kept_from_starting)
         if configs:
             yield refused(list(configs)[:MOST_REASONS])
         if placed:
@@ -76,7 +76,7 @@ def _answer(report: PlanAnswer) -> RenderableType:
     if report.copies > 1:
         lead = f"{report.copies_fitting:,} of {report.copies:,} copies fit"
         return prose((lead, style), f"{seen}: {said}.")
-    stuck = sum(bool(pod.refused_configs) for pod in report.pods if pod.waits is None)
+    stuck = sum(bool(pod.kept_from_starting) for pod in report.pods if pod.waits is None)
     if not waiting and stuck:
         said = f"{stuck:,} of {counted(total, 'pod')} would get devices and not start"
         return prose(("Fits, but does not start", "bold red"), f"{seen}: {said}.")
@@ -187,6 +187,8 @@ def _notes(report: PlanAnswer) -> Iterator[RenderableType]:
             yield prose((text, "dim"))
     for fault in report.price_faults:
         yield prose((plain(f"{fault[:1].upper()}{fault[1:]}."), "dim"))
+    for warning in report.warnings:
+        yield prose(plain(warning))
     if report.ignored:
         yield prose((f"Not planned: {', '.join(map(plain, report.ignored))}", "dim"))
     if report.unseen:

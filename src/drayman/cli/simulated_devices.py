@@ -151,7 +151,7 @@ async def _found(client: Client, name: str) -> PublishedDevice:
 
 async def _is_simulated(client: Client, node_name: str) -> bool:
     from drayman.cluster.resources import NODES
-    from drayman.node.kubernetes import SIMULATED
+    from drayman.node.reporting import SIMULATED
 
     found = await client.get(NODES, node_name)
     return found.metadata.labels.get(SIMULATED) == "true"

@@ -104,7 +104,7 @@ def remove(names: tuple[str, ...], where: Where) -> None:
     async def work(client: HttpClient) -> None:
         from drayman.cluster.errors import NotFoundError
         from drayman.cluster.resources import LEASES, NODES
-        from drayman.node.kubernetes import LEASE_NAMESPACE
+        from drayman.node.reporting import LEASE_NAMESPACE
 
         for name in names:
             await simulated_node(client, name)

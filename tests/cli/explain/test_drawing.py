@@ -59,9 +59,16 @@ def test_everything_is_told() -> None:
         "1. lower the count of request gpu to 3 then on dgx-h100-3 with gpu-0, gpu-1, gpu-5",
         "drayman device untaint dgx-h100-3/gpu-4 example.com/hot:NoSchedule",
         "freeing pods was tried on 32 of 120 nodes only",
-        "nodes at 4711, pods at 4790",
+        "cluster at resource versions 4502 to 4790",
     ):
         assert words in text
+
+
+def test_a_misspelt_constraint_is_that_of_its_claim() -> None:
+    """It is written once for all requests, so none is named."""
+    of_claim = [replace(each, request="") for each in MISSPELT.spelling]
+    text = drawn(replace(MISSPELT, spelling=tuple(of_claim)), 120)
+    assert "claim gpus: no device has the attribute gpu.nvidia.com/prodcutName" in text
 
 
 def test_a_misspelt_attribute_is_told_with_its_neighbours() -> None:
@@ -118,6 +125,14 @@ def test_a_holder_of_devices_in_several_pools_has_a_line_for_each() -> None:
 def part(kind: str, name: str, reason: Reason, *, count: int = 1) -> Explanation:
     told = Headline.of(reason, "It waits.")
     return Explanation(kind=kind, namespace="team-a", name=name, headline=told, count=count)
+
+
+def test_an_overview_says_what_keeps_pods_from_starting() -> None:
+    """After what the node says, as a sentence."""
+    stuck = part("Pod", "p", Reason.NOT_STARTED)
+    stuck = replace(stuck, refused_configs=("claim c: driver d refuses it",))
+    text = drawn(replace(NAMESPACE, parts=(stuck,)), 120)
+    assert "It waits. Claim c: driver d refuses it." in text
 
 
 def test_pods_are_told_of_what_has_some() -> None:
@@ -221,6 +236,14 @@ def test_most_lists_are_of_one_version() -> None:
     planned = {"nodes": "7", "pods": "7", "pod": ""}
     text = drawn(replace(RUNS, evidence=planned), 80)
     assert text.rstrip().endswith("read: cluster at resource version 7")
+
+
+def test_lists_of_many_versions_are_told_on_one_line() -> None:
+    """The first and the last of them, by number; the data has each."""
+    evidence = {f"resource-{number}": str(99_999_990 + number) for number in range(20)}
+    text = drawn(replace(RUNS, evidence={**evidence, "pod": "99999980"}), 80)
+    last = text.rstrip().splitlines()[-1]
+    assert last == "read: cluster at resource versions 99999990 to 100000009, pod at 99999980"
 
 
 def test_an_unknown_age_is_not_told() -> None:

@@ -306,3 +306,71 @@ def test_a_running_cluster_is_read_and_saved(folder: Path) -> None:
             assert offline.output == live.output
 
     asyncio.run(_cluster(folder, work))
+
+
+REFUSED = (
+    CLAIM
+    + """\
+    config:
+    - opaque:
+        driver: gpu.nvidia.com
+        parameters:
+          apiVersion: resource.nvidia.com/v1beta1
+          kind: GpuConfig
+          sharing: {strategy: MPSS}
+"""
+)
+
+
+def as_validated(folder: Path) -> str:
+    """What `drayman validate` says about the claim, in `refused.yaml`."""
+    (folder / "refused.yaml").write_text(REFUSED)
+    (line,) = run("validate", "refused.yaml").stdout.splitlines()
+    assert ": warning: ResourceClaim pair: spec.devices.config[0].opaque.parameters: " in line
+    return line
+
+
+def test_claims_alone_are_warned_about_as_by_validate(folder: Path) -> None:
+    """There is nothing to plan, but what a driver will refuse is told all the same."""
+    warning = as_validated(folder)
+    result = planned("-f", "refused.yaml")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.splitlines()[1:] == [warning]
+
+
+def test_claims_that_no_planned_pod_uses_are_warned_about(folder: Path) -> None:
+    """What a pod uses is told with the pod, and once."""
+    warning = as_validated(folder)
+    beside = planned("-f", "job.yaml", "-f", "refused.yaml", "-o", "json")
+    assert json.loads(beside.output)["warnings"] == [warning]
+    text = JOB.replace("resourceClaimTemplateName: two", "resourceClaimName: pair")
+    used = json.loads(planned("-f", "-", "-f", "refused.yaml", "-o", "json", stdin=text).output)
+    assert "warnings" not in used
+    assert used["pods"][0]["refusedConfigs"][0].startswith("claim pair: driver gpu.nvidia.com")
+    drawn = " ".join(planned("-f", "job.yaml", "-f", "refused.yaml").output.split())
+    assert warning in drawn
+
+
+def test_capacity_warns_as_validate_does(folder: Path) -> None:
+    """Such claims fit, and the pods that use them do not start."""
+    warning = as_validated(folder)
+    asked = ("capacity", "--snapshot", "cluster.yaml", "-f", "refused.yaml")
+    result = run(*asked)
+    assert result.exit_code == 0
+    assert warning in " ".join(result.output.split())
+    assert json.loads(run(*asked, "-o", "json").output)["warnings"] == [warning]
+    right = run("capacity", "--snapshot", "cluster.yaml", "-f", "claim.yaml", "-o", "json")
+    assert "warnings" not in json.loads(right.output)
+
+
+def test_a_claim_of_the_same_name_elsewhere_is_warned_about(folder: Path) -> None:
+    """The pod that is told what its claim has wrong says nothing about that of another namespace."""
+    as_validated(folder)
+    other = REFUSED.replace("  name: pair\n", "  name: pair\n  namespace: other\n", 1)
+    namespace = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: other\n---\n"
+    (folder / "other.yaml").write_text(namespace + other)
+    text = JOB.replace("resourceClaimTemplateName: two", "resourceClaimName: pair")
+    files = ("-f", "-", "-f", "refused.yaml", "-f", "other.yaml")
+    result = planned(*files, "-o", "json", stdin=text)
+    (warning,) = json.loads(result.output)["warnings"]
+    assert warning.startswith("other.yaml:")

@@ -15,6 +15,8 @@ from msgspec.structs import replace
 from cli.top.readings import claim
 from drayman.api.codec import convert, to_dict
 from drayman.api.core import Pod
+from drayman.api.custom_groups import KaiPodGroup, KaiQueue
+from drayman.api.jobs import Job
 from drayman.api.kueue_workload import Workload
 from drayman.api.resource import ResourceClaim
 from drayman.api.times import timestamp_at
@@ -29,6 +31,7 @@ from drayman.questions.devices.owners import Grouping, OwnerRow, Owners, owners
 from drayman.questions.devices.reading import Reading, reading_of, reading_of_world
 from drayman.simulate.snapshot import snapshot
 
+QUEUE = "kai.scheduler/queue"
 NOW = 1_900_000_000.0
 HOUR = 3600.0
 PRICES = b"currency: USD\ninstanceTypes:\n  dgx-h100: 80\n"
@@ -60,6 +63,7 @@ def pod(name: str, kind: str = "", owner: str = "", **fields: Any) -> Pod:
         "namespace": "team",
         "uid": f"pod-{name}",
         "labels": fields.get("labels", {}),
+        "annotations": fields.get("annotations", {}),
         "ownerReferences": [made_by] if kind else [],
     }
     status = {"startTime": fields["started"]} if "started" in fields else {}
@@ -149,6 +153,32 @@ def test_the_same_by_queue() -> None:
     assert rows(owners(there, NOW, TABLE, by=Grouping.QUEUE)) == [
         ("", "ClusterQueue/team-a", 3, {"gpu": 5}, 40.0, 60.0),
         ("", "(no queue)", 1, {"gpu": 1}, 10.0, 100.0),
+    ]
+
+
+def test_the_same_by_queue_of_the_kai_scheduler() -> None:
+    """As the pod group says, or the label of the pod or of its Job. A queue that there is not is none."""
+    group = {
+        "metadata": {"name": "g", "namespace": "team"},
+        "spec": {"queue": "ml", "minMember": 1},
+    }
+    job = {"name": "train", "namespace": "team", "uid": "train", "labels": {QUEUE: "web"}}
+    pods = [
+        pod("train-0", annotations={"pod-group-name": "g"}),
+        pod("train-1", "Job", "train"),
+        pod("web-x", labels={QUEUE: "gone"}),
+    ]
+    given = structure(
+        objects(CLAIMS, pods),
+        kai_queues=tuple(convert(KaiQueue, {"metadata": {"name": n}}) for n in ("ml", "web")),
+        kai_pod_groups=(convert(KaiPodGroup, group),),
+        jobs=(convert(Job, {"metadata": job, "spec": {"template": {}}}),),
+    )
+    there = reading_of_world(World(given, NOW))
+    assert rows(owners(there, NOW, TABLE, by=Grouping.QUEUE), "name") == [
+        ("", "(no queue)", 2, {"gpu": 2}, 10.0, 100.0),
+        ("", "Queue/ml", 1, {"gpu": 2}, 20.0, 40.0),
+        ("", "Queue/web", 1, {"gpu": 2}, 20.0, 20.0),
     ]
 
 

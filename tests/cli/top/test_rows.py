@@ -122,6 +122,17 @@ def test_devices_sort_by_what_is_asked_for() -> None:
     assert sorted_devices(rows, "driver")[0].driver == "compute-domain.nvidia.com"
 
 
+def test_a_shared_device_names_its_first_holder_on_a_terminal() -> None:
+    """The others are counted, also those of a claim."""
+    pods = [f"default/serve-{each}" for each in "abcd"]
+    row = ("example-shared-0", "gpu.example.com", "-", "gpu-0", "gpu", "shared", ",".join(pods))
+    shown = Table(DEVICE_COLUMNS, [(*row, "memory 20Gi/40Gi")]).text(80).plain
+    assert "shared  defau~rve-a,+3  memory" in shown
+    listed = f"{','.join(pods[:3])},+1"
+    claimed = ("default", "shared", "reserved", "example-shared-0", "1", listed, "2m11s", "gpu-0")
+    assert "  defaul~serve-a,+3  " in Table(CLAIM_COLUMNS, [claimed]).text(80).plain
+
+
 def test_pools_sort_by_what_they_have_most_of() -> None:
     """The pool with a used device first, or the one with most devices."""
     rows = pool_rows(reading("dgx-h100=2,dgx-h100-mig=1", [claim("a", OTHER)]))

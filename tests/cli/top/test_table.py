@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drayman.cli.top.table import EXTRA, Column, Table, cut, folded
+from drayman.cli.top.table import EXTRA, Column, Table, cut, cut_list, folded
 from drayman.questions.devices.ordering import natural
 
 COLUMNS = (
@@ -46,6 +47,28 @@ def test_a_cut_text_keeps_both_ends(text: str, width: int) -> None:
     short = cut(text, width)
     assert len(short) == min(len(text), width)
     assert short == text or (text.startswith(short.split("~")[0]) and text.endswith(short[-1]))
+
+
+@pytest.mark.parametrize(
+    ("names", "width", "shown"),
+    [
+        ("default/serve-a,default/serve-b", 31, "default/serve-a,default/serve-b"),
+        ("default/serve-a,default/serve-b", 18, "default/serve-a,+1"),
+        ("default/serve-a,default/serve-b", 13, "defa~rve-a,+1"),
+        ("default/serve-a,default/serve-b,default/serve-c,+7", 20, "default/serve-a,+9"),
+        ("default/serve-a", 9, "defa~ve-a"),
+        ("a" * 9 + ",b" * 1000, 6, "aa~b,b"),
+    ],
+)
+def test_a_list_that_is_cut_has_its_first_name(names: str, width: int, shown: str) -> None:
+    """Shortened by itself, and how many others there are; a list that fits stays whole."""
+    assert cut_list(names, width) == shown
+
+
+@given(st.text(alphabet="ab/,+1", max_size=60), st.integers(3, 40))
+def test_a_list_that_is_cut_has_room(text: str, width: int) -> None:
+    """Whatever its names are."""
+    assert len(cut_list(text, width)) <= width
 
 
 FOLDING = (

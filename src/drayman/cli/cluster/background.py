@@ -33,7 +33,7 @@ def started_in_background(folder: Folder, arguments: list[str]) -> Record:
         child = subprocess.Popen(
             [sys.executable, "-m", "drayman", *arguments],
             stdin=subprocess.DEVNULL,
-            stdout=log,
+            stdout=subprocess.DEVNULL,  # what it says there is said here, and the log has lines of components
             stderr=log,
             start_new_session=True,
         )

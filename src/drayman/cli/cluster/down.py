@@ -50,7 +50,9 @@ def down(data_dir: Path | None, timeout: float) -> None:
     --data-dir, or delete this one first; `drayman status` shows which it is.
     """
     folder = folder_of(data_dir)
-    record = _running(folder)
+    record = folder.running()
+    if record is None:
+        raise UserError(f"nothing runs on {folder.path}")
     try:
         os.kill(record.pid, signal.SIGTERM)
     except PermissionError as error:
@@ -60,8 +62,8 @@ def down(data_dir: Path | None, timeout: float) -> None:
         if time.monotonic() > deadline:
             raise UserError(f"process {record.pid} still runs after {timeout:g} s")
         time.sleep(_POLL_S)
-    to_stdout(f"stopped process {record.pid}, which served {record.url}")
-    to_stdout(f"state kept in {folder.path}")
+    to_stdout(f"stopped process {record.pid}, which served {record.url}", wraps=True)
+    to_stdout(f"state kept in {folder.path}", wraps=True)
 
 
 @click.command(
@@ -80,15 +82,15 @@ def status(data_dir: Path | None, output: str) -> None:
         print_data({**data, **(_data(record, wrong) if record is not None else {})}, output)
         raise SystemExit(0 if record is not None else 1)
     record = _running(folder)
-    to_stdout(f"cluster         {EMBEDDED} ({record.url})")
-    to_stdout(f"process         {record.pid}, since {record.started}")
-    to_stdout(f"state           {folder.path if record.durable else 'in memory only'}")
-    to_stdout(f"kubeconfig      {record.kubeconfig}")
+    to_stdout(f"cluster         {EMBEDDED} ({record.url})", wraps=True)
+    to_stdout(f"process         {record.pid}, since {record.started}", wraps=True)
+    to_stdout(f"state           {folder.path if record.durable else 'in memory only'}", wraps=True)
+    to_stdout(f"kubeconfig      {record.kubeconfig}", wraps=True)
     if record.scheduler:
-        to_stdout(f"scheduler       {record.scheduler}")
+        to_stdout(f"scheduler       {record.scheduler}", wraps=True)
     elif not record.scheduler_names:
-        to_stdout("scheduler       none in this process: pods wait for another")
-    to_stdout(f"ready           {wrong or 'yes'}")
+        to_stdout("scheduler       none in this process: pods wait for another", wraps=True)
+    to_stdout(f"ready           {wrong or 'yes'}", wraps=True)
     _note_other_cluster(record)
 
 

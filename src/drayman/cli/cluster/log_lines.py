@@ -23,6 +23,8 @@ _PACKAGES: Final = (
     ("drayman.controllers.multikueue", "queues"),
     ("drayman.controllers", "controllers"),
     ("drayman.node", "nodes"),
+    ("drayman.drivers", "nodes"),
+    ("drayman.plugins", "nodes"),
 )
 _LINE: Final = re.compile(rf"\S+Z ({'|'.join(COMPONENTS)}) (?:debug|info|warning|error|critical) ")
 

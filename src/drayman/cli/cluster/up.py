@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import shutil
 import signal
 import sys
 import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from drayman.apiserver.instance.control_plane import ControlPlane
     from drayman.controllers.quota.source import ConfigurationSource
 
+_log: Final = logging.getLogger(__name__)
 _COLLECTOR_THRESHOLDS: Final = (50_000, 20, 100)
 _SWITCH_S: Final = 0.0002
 """How long a thread that works on something large keeps the event loop waiting, each time the event loop has waited for a client."""
@@ -209,7 +213,7 @@ def up(
         stack.enter_context(_prepared(folder))
         _start_log(None if ephemeral else folder.log)
         from drayman.apiserver.instance import Options
-        from drayman.apiserver.serving.accepting import raise_file_limit
+        from drayman.cli.file_limits import raise_file_limit
 
         raise_file_limit()
         parts = None
@@ -234,8 +238,10 @@ def up(
                 f"{host} can be reached by other machines, and anyone who has the token can do everything;"
                 " use --expose if that is intended"
             )
-        node = NodeHere(images, driver_names, ephemeral) if images is not None else None
-        asyncio.run(_serve(options, stack, node, is_live=is_wanted(no_color)))
+        if images is not None:
+            node = NodeHere(images, driver_names, ephemeral)
+            options = replace(options, beside=partial(node.running, options))
+        asyncio.run(_serve(options, stack, is_live=is_wanted(no_color)))
     say("stopped")
 
 
@@ -327,9 +333,7 @@ def _prepared(folder: Folder) -> Iterator[None]:
         raise
 
 
-async def _serve(
-    options: Options, until: ExitStack, node: NodeHere | None, *, is_live: bool
-) -> None:
+async def _serve(options: Options, until: ExitStack, *, is_live: bool) -> None:
     """Serve until a signal arrives. `until`, and with it the display, ends after everything else."""
     begun = time.monotonic()
     stop = asyncio.Event()
@@ -343,12 +347,12 @@ async def _serve(
     _relax_collector()
     sys.setswitchinterval(_SWITCH_S)
     try:
-        async with nullcontext() if node is None else node.running(options):
-            if is_live:
-                await show(instance, stop, until)
-            else:
-                _print_ready(instance, time.monotonic() - begun)
-                await stop.wait()
+        _log.info("%s is ready", instance.url)
+        if is_live:
+            await show(instance, stop, until)
+        else:
+            _print_ready(instance, time.monotonic() - begun)
+            await stop.wait()
     finally:
         await instance.stop()
 

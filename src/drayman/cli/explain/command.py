@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Answer: TypeAlias = "tuple[Explanation, float]"
 """An explanation, and the time at which the cluster was read."""
 PENDING: Final = 1
-"""The exit status for something that waits."""
+"""The exit status for something that waits, or has failed."""
 
 _EPILOG: Final = """\b
 KIND is pod, resourceclaim (claim), job, deployment (deploy), replicaset (rs),
@@ -47,7 +47,8 @@ Examples:
   drayman explain pod trainer -o json   the same as data
   kubectl drayman explain pod/trainer   on kubectl's cluster
 
-Exit status: 0 it fits or runs, 1 it waits, 2 there is no answer.
+Exit status: 0 it fits, runs or has succeeded, 1 it waits or has failed, 2 there
+is no answer.
 """
 
 
@@ -105,7 +106,7 @@ def explain(
         world, scope = load_world(snapshot, namespace, where)
         found, now = explanation_of(world.with_prices(table), subject, scope), world.now
     show(found, now, output_format)
-    if found.headline.reason.kind is not None:
+    if not found.headline.reason.is_well:
         ctx.exit(PENDING)
 
 

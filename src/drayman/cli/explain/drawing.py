@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -95,7 +94,8 @@ def _object(explanation: Explanation, now: float, width: int) -> Iterator[Render
 
 def headline(line: Headline) -> RenderableType:
     """The first line: the word, its kind, the sentence."""
-    return prose((line.reason.title, STYLES[line.reason.kind]), f": {plain(line.sentence)}")
+    style = "bold red" if line.reason is Reason.FAILED else STYLES[line.reason.kind]
+    return prose((line.reason.title, style), f": {plain(line.sentence)}")
 
 
 def _subject(explanation: Explanation) -> str:
@@ -127,8 +127,8 @@ def unseen(what: tuple[str, ...]) -> RenderableType:
 
 def _grounds(explanation: Explanation, now: float, width: int) -> Iterator[RenderableType]:
     """What the answer is based on, and what to do about it."""
-    if explanation.refused_configs:
-        yield refused(explanation.refused_configs)
+    if explanation.refusals:
+        yield refused(explanation.refusals)
     if explanation.spelling:
         found = [_spelling(each) for each in explanation.spelling]
         yield section("spelling", "", *found)
@@ -154,18 +154,21 @@ def _grounds(explanation: Explanation, now: float, width: int) -> Iterator[Rende
     if explanation.alignment:
         yield section("alignment", "as stated", *map(_alignment, explanation.alignment))
     if explanation.alternatives:
-        title = "where it could go" if explanation.headline.reason.kind else "why here"
+        reason = explanation.headline.reason
+        is_here = reason.kind is None or reason is Reason.NOT_STARTED
+        title = "why here" if is_here else "where it could go"
         yield section(title, "best nodes first", *alternatives(explanation.alternatives))
 
 
-def refused(configs: Iterable[str]) -> RenderableType:
-    """What drivers will refuse."""
-    lines = [prose(plain(f"{text[:1].upper()}{text[1:]}."), indent=INDENT) for text in configs]
+def refused(why: Iterable[str]) -> RenderableType:
+    """What drivers and nodes will refuse."""
+    lines = [prose(plain(overview.as_refusal(text)), indent=INDENT) for text in why]
     return section("what keeps it from starting", "once it has its devices", *lines)
 
 
 def _spelling(found: Spelling) -> RenderableType:
-    where = f"claim {found.claim}, request {found.request}: "
+    request = f", request {plain(found.request)}" if found.request else ""
+    where = f"claim {plain(found.claim)}{request}: "
     lines = [
         prose(
             where,
@@ -286,13 +289,15 @@ def _remedy(number: int, remedy: Remedy, width: int) -> Iterator[RenderableType]
 
 
 def _evidence(explanation: Explanation) -> Iterator[RenderableType]:
-    """The versions of what was read. Most lists have the same version, which is printed once; what is only planned has none."""
+    """The versions of what was read: of the lists from the first to the last, and of the object. What is only planned has none."""
     versions = {name: version for name, version in explanation.evidence.items() if version}
-    if not versions:
-        return
-    usual, number = Counter(versions.values()).most_common(1)[0]
-    others = [f"{name} at {version}" for name, version in versions.items() if version != usual]
-    if number == 1:
-        usual, others = "", [f"{name} at {version}" for name, version in versions.items()]
-    text = ", ".join([f"cluster at resource version {usual}"] * bool(usual) + others)
-    yield Group("", prose((f"read: {plain(text)}", "dim")))
+    kind = explanation.kind.lower()
+    own = versions.pop(kind, "")
+    lists = sorted(set(versions.values()), key=lambda version: (len(version), version))
+    parts = [f"cluster at resource version {lists[0]}"] if len(lists) == 1 else []
+    if len(lists) > 1:
+        parts = [f"cluster at resource versions {lists[0]} to {lists[-1]}"]
+    if own and lists != [own]:
+        parts.append(f"{kind} at {own}")
+    if parts:
+        yield Group("", prose((f"read: {plain(', '.join(parts))}", "dim")))

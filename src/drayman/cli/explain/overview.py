@@ -67,10 +67,16 @@ def _rows(parts: Sequence[Explanation], *, everywhere: bool) -> Iterator[Rendera
         text = Text(f"{plain(part.namespace)} {name}" if everywhere and part.namespace else name)
         if part.count > 1:  # a workload without pods stands for itself
             text.append(f" ({counted(part.count, 'pod')})", "dim")
-        found.add_row(text, Text(plain(part.headline.sentence), "dim"))
+        said = [part.headline.sentence, *map(as_refusal, part.refusals)]
+        found.add_row(text, Text(plain(" ".join(said)), "dim"))
     yield indented(found)
     if rest := len(parts[MOST_ROWS:]):
         yield prose((f"and {rest:,} more", "dim"), indent=INDENT)
+
+
+def as_refusal(text: str) -> str:
+    """What drivers and nodes will refuse, as a sentence."""
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _name(part: Explanation) -> str:

@@ -30,10 +30,16 @@ MOST_HOLDERS: Final = 10
 MOST_LOSSES: Final = 6
 MOST_MEMBERS: Final = 16
 MOST_DOMAINS: Final = 8
-_STANDING: Final = {"runs": "runs on", "fits": "would go to", "done": "has finished"}
+_STANDING: Final = {
+    "runs": "runs on",
+    "placed": "does not run on",
+    "fits": "would go to",
+    "done": "has finished",
+}
 """What a member does, where a node follows or where it sounds better than the word itself."""
 _NUMBERS: Final = {
     "runs": "with a node",
+    "placed": "with a node but not running",
     "done": "finished",
     "fits": "would fit",
     "no room": "without room",
@@ -225,9 +231,9 @@ def gang(found: GangAnswer) -> Iterator[RenderableType]:
         ]
         text = f"{found.needs:,} pods start together: {', '.join(numbers) or 'there are none'}"
         yield prose(text, indent=INDENT)
-    runs = sum(member.state == "runs" for member in found.members)
-    if runs and found.where:
-        yield prose(f"{counted(runs, 'pod')} {plain(found.where)}", indent=INDENT)
+    placed = sum(member.has_node for member in found.members)
+    if placed and found.where:
+        yield prose(f"{counted(placed, 'pod')} {plain(found.where)}", indent=INDENT)
     if found.domains and found.required:
         when = "with nothing in use" if found.even_empty else "now"
         drawn = table()

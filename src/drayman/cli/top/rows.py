@@ -29,7 +29,7 @@ DEVICE_COLUMNS: Final = (
     Column("DEVICE", may_be_cut=True, matters=True),
     Column("KIND", spare=EXTRA),
     Column("STATE"),
-    Column("HOLDER", may_be_cut=True, spare=1),
+    Column("HOLDER", may_be_cut=True, is_list=True, spare=1),
     Column("LEFT", empty=NOTHING, spare=2),
 )
 
@@ -128,7 +128,7 @@ CLAIM_COLUMNS: Final = (
     Column("STATE"),
     Column("NODE", may_be_cut=True),
     Column("DEVICES", is_number=True, spare=2),
-    Column("PODS", may_be_cut=True, spare=1),
+    Column("PODS", may_be_cut=True, is_list=True, spare=1),
     Column("AGE", spare=3),
     Column("DEVICE NAMES", may_be_cut=True, spare=EXTRA),
 )

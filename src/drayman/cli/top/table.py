@@ -25,6 +25,7 @@ _LEGIBLE: Final = 10
 _BELOW: Final = "    "
 EXTRA: Final = 9
 """Of columns that say little."""
+_MORE: Final = re.compile(r"\+[0-9]+")
 _NAME_OF_LIST: Final = re.compile(r"[^,]*,?")
 _FOLDS: Final = re.compile(r"[^,/:=.-]*[,/:=.-]?")
 """A piece of a name, up to where it may be broken: after a character that ends a part."""
@@ -48,6 +49,8 @@ class Column:
     title: str
     is_number: bool = False
     may_be_cut: bool = False
+    is_list: bool = False
+    """Whether it has lists of names. One that is cut has its first name, and the number of the others."""
     folds: bool = False
     """Whether a list that is too long continues on the next line, for names that people want whole. A name that does not fit into the
     column is printed below the row."""
@@ -181,9 +184,13 @@ class Table:
         return sum(widths) + len(_GAP) * (len(widths) - 1) - width
 
     def _padded(self, row: Sequence[tuple[str, str]], widths: Sequence[int]) -> list[str]:
-        return [
-            cut(text, width).rjust(width) if column.is_number else cut(text, width).ljust(width)
+        shown = [
+            cut_list(text, width) if column.is_list else cut(text, width)
             for (text, _), width, column in zip(row, widths, self._columns, strict=True)
+        ]
+        return [
+            text.rjust(width) if column.is_number else text.ljust(width)
+            for text, width, column in zip(shown, widths, self._columns, strict=True)
         ]
 
 
@@ -204,6 +211,18 @@ def cut(text: str, width: int) -> str:
         return text
     front = (width - 1) // 2
     return f"{text[:front]}~{text[len(text) - (width - 1 - front) :]}"
+
+
+def cut_list(text: str, width: int) -> str:
+    """The list, or its first name and how many more there are if it is too long: ends of two names would read as one."""
+    first, *others = text.split(",")
+    if len(text) <= width or not others:
+        return cut(text, width)
+    # A list may say itself at its end how many are left out.
+    number = sum(int(each[1:]) if _MORE.fullmatch(each) else 1 for each in others)
+    more = f",+{number}"
+    room = width - len(more)
+    return cut(first, room) + more if room > 0 else cut(text, width)
 
 
 def _longest_name(text: str) -> int:
