@@ -4,10 +4,12 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-PYTEST_ARGS ?= -n auto --dist worksteal
+# Two workers a core: most tests wait for servers and programs more than they compute.
+WORKERS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2))))
+PYTEST_ARGS ?= -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test test-long lint pytest demo bench-allocator bench-api bench-explain bench-plan bench-beside bench-alignment bench-hostile lock clean
+.PHONY: help venv test test-long lint pytest demo bench-allocator bench-api bench-explain bench-plan bench-beside bench-alignment bench-hostile bench-node lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +67,9 @@ bench-alignment: venv ## how often pods get the nearest devices, beside first fi
 
 bench-hostile: venv ## how long others wait while a user with edit rights is hostile
 	@$(BIN)/python benchmarks/hostile.py
+
+bench-node: venv ## what a claim adds to the start of a pod on a real node, and 100 pods at once
+	@$(BIN)/python benchmarks/node.py
 
 # Resolves afresh in a throw-away environment. The lock names no index, so it installs from whichever one pip is set up for.
 lock: ## write requirements.lock anew from pyproject.toml

@@ -1,21 +1,32 @@
-"""Try the driver `gpu.nvidia.com` on this machine: what it publishes, and what can be done with its first GPU.
+"""Try the driver `gpu.nvidia.com` on this machine: what it publishes, and what can be done with its GPUs.
 
     pip install 'drayman[nvidia]'
     sudo python examples/hardware/check_nvidia.py
 
-It starts a cluster in the process and the driver beside it, and asks for claims as a kubelet would. No container is started. Each step
-says what happened, or why the machine does not permit it; everything is undone before the next. Nothing else should use the GPU meanwhile.
+It starts a cluster in the process, and the driver beside it. First it asks for claims as a kubelet would; then it runs pods with them on
+this machine, looks at what they see, and how much memory they get. Each step says what happened, that the machine does not permit it, or
+why it failed; everything is undone before the next, and no step takes longer than two minutes. Nothing else should use the GPUs meanwhile.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import faulthandler
+import os
+import platform
 import shutil
 import subprocess
+import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from gpu_pods import HEAD, NODE, GpuCluster, StepError, gpu_cluster
 
 from drayman.api.resource import Device
 from drayman.cluster.options import ListOptions
@@ -25,84 +36,267 @@ from drayman.drivers.nvidia.driver import NvidiaGpuDriver
 from drayman.plugins.model import Ready
 from drayman.testing import FakeKubelet, TestCluster
 
-NODE = "this-machine"
 NAME = NvidiaGpuDriver.name
-HEAD = {"apiVersion": "resource.nvidia.com/v1beta1"}
 SLICES = {"strategy": "TimeSlicing", "timeSlicingConfig": {"interval": "Long"}}
 MPS = {"strategy": "MPS", "mpsConfig": {"defaultPinnedDeviceMemoryLimit": "1Gi"}}
+CUDA = [sys.executable, str(Path(__file__).with_name("cuda_memory.py").absolute())]
+BELOW, ABOVE = "512", "2048"
+"""MiB, of which the limit of MPS allows one."""
+STEP_S = 120.0
+REFUSALS = (
+    "not permitted",
+    "Insufficient Permissions",
+    "is not installed",
+    "Not Supported",
+    "must be reset",
+    "No such file or directory",
+    "does not have nvidia-caps",
+)
+"""Words of messages that speak of the machine, and not of a mistake."""
+
+
+async def step(title: str, work: Awaitable[str]) -> str:
+    """What came of it, as a line."""
+    try:
+        async with asyncio.timeout(STEP_S):
+            return f"{title}: done: {await work}"
+    except TimeoutError:
+        return f"{title}: failed: nothing happened within {STEP_S:g} s"
+    except StepError as error:
+        refused = any(word in str(error) for word in REFUSALS)
+        return f"{title}: {'not permitted' if refused else 'failed'}: {error}"
+    except Exception as error:  # the next step may well succeed
+        return f"{title}: failed: {type(error).__name__}: {error}"
+
+
+# --- As a kubelet would ask -----------------------------------------------------------------------
 
 
 async def check(driver: NvidiaGpuDriver, folder: Path) -> AsyncIterator[str]:
-    """The steps, each as a line when it is done."""
+    """The steps without containers, each as a line when it is done."""
     async with TestCluster(folder) as cluster, FakeKubelet(cluster.client, NODE, folder) as kubelet:
         await cluster.add_node(NODE)
         async with Plugin(driver, cluster.client, kubelet.options()):
             await kubelet.registered(NAME)
-            devices = await published(cluster)
-            kinds = [str(device.attributes["type"].string) for device in devices]
-            counts = ", ".join(
-                f"{kinds.count(kind)} of type {kind}" for kind in dict.fromkeys(kinds)
-            )
-            yield f"published: {len(devices)} devices, {counts}"
-            whole = next(
-                (each for each in devices if each.attributes["type"].string == "gpu"), None
-            )
-            if whole is not None:
-                yield f"whole GPU: {await use(cluster, kubelet, whole, 'whole')}"
-                for title, sharing in (("time slices", SLICES), ("MPS", MPS)):
-                    config = HEAD | {"kind": "GpuConfig", "sharing": sharing}
-                    yield f"{title}: {await use(cluster, kubelet, whole, title[:3].lower(), config)}"
-            part = next((each for each in devices if each.attributes["type"].string == "mig"), None)
-            if part is not None:
-                yield f"partition {part.name}: {await use(cluster, kubelet, part, 'part')}"
+            devices: list[Device] = []
+            yield await step("published", published(cluster, devices))
+            for line in described(devices):
+                yield line
+            for kind in ("gpu", "mig"):
+                found = [each for each in devices if each.attributes["type"].string == kind]
+                for title, config in CONFIGS[kind].items() if found else ():
+                    work = use(cluster, kubelet, found[0], config)
+                    yield await step(f"{found[0].name}, {title}", work)
 
 
-async def published(cluster: TestCluster) -> list[Device]:
+CONFIGS: dict[str, dict[str, Any]] = {
+    "gpu": {
+        "alone": None,
+        "time slices": HEAD | {"kind": "GpuConfig", "sharing": SLICES},
+        "MPS": HEAD | {"kind": "GpuConfig", "sharing": MPS},
+    },
+    "mig": {"alone": None},
+}
+
+
+async def published(cluster: TestCluster, devices: list[Device]) -> str:
     """What the driver has published, once it has."""
     while True:
         found = await cluster.client.list_all(RESOURCE_SLICES, options=ListOptions())
         if found.items and len(found.items) == found.items[0].spec.pool.resource_slice_count:
-            return [device for each in found.items for device in each.spec.devices or ()]
+            break
         await asyncio.sleep(0.1)
+    devices += [device for each in found.items for device in each.spec.devices or ()]
+    kinds = [str(device.attributes["type"].string) for device in devices]
+    counts = ", ".join(f"{kinds.count(kind)} of type {kind}" for kind in dict.fromkeys(kinds))
+    return f"{len(devices)} devices in {len(found.items)} slices, {counts}"
 
 
-async def use(
-    cluster: TestCluster, kubelet: FakeKubelet, device: Device, name: str, config: Any = None
-) -> str:
-    """Prepare a claim for a device, say what a container would get, and undo it."""
+def described(devices: list[Device]) -> list[str]:
+    """The first device of each type, with all it says."""
+    firsts = {str(device.attributes["type"].string): device for device in reversed(devices)}
+    lines = []
+    for device in firsts.values():
+        lines.append(f"  {device.name}")
+        for name, each in device.attributes.items():
+            values = (each.string, each.version, each.int_, each.bool_)
+            lines.append(f"    {name}: {next(value for value in values if value is not None)}")
+        lines += [f"    {name}: {each.value}" for name, each in device.capacity.items()]
+    return lines
+
+
+async def use(cluster: TestCluster, kubelet: FakeKubelet, device: Device, config: Any) -> str:
+    """Prepare a claim for a device, say what a container would get, and undo it. Raises StepError."""
     entries = [{"source": "FromClaim", "opaque": {"driver": NAME, "parameters": config}}]
     claim = await cluster.allocate(
-        name, NAME, NODE, {"gpu": device.name}, config=entries if config else ()
+        "c", NAME, NODE, {"gpu": device.name}, config=entries if config else ()
     )
-    answer = await kubelet.prepare(NAME, claim)
     try:
+        answer = await kubelet.prepare(NAME, claim)
         if not isinstance(answer, Ready):
-            return f"not permitted: {answer.message}"
+            raise StepError(answer.message)
         container = kubelet.container(answer)
         nodes = " ".join(node.path for node in container.device_nodes)
         env = " ".join(f"{key}={value}" for key, value in container.env.items())
-        return f"prepared; a container gets {nodes}, {len(container.mounts)} mounts, {env}"
+        return f"a container gets {nodes}, {len(container.mounts)} mounts, {env}"
     finally:
         failed = await kubelet.unprepare(NAME, claim)
+        await cluster.remove_claim("c")
         if failed is not None:
-            print(f"not undone: {failed.message}")
-        await cluster.remove_claim(name)
+            raise StepError(f"not undone: {failed.message}")
+
+
+# --- Pods -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A claim, and pods that use it."""
+
+    kind: str
+    commands: tuple[list[str], ...]
+    config: Any = None
+    look: tuple[str, ...] = ()
+    """A command that is run in the first pod while it runs."""
+    problem: Callable[[str], str] = lambda _: ""
+    """What is wrong with what they say."""
+
+    async def run(self, cluster: GpuCluster) -> str:
+        """What the pods say. Raises StepError."""
+        names = [f"p{number}" for number in range(len(self.commands))]
+        try:
+            await cluster.claim("c", self.kind, self.config)
+            for name, command in zip(names, self.commands, strict=True):
+                await cluster.pod(name, "c", command)
+            said = [await self._said(cluster, name) for name in names]
+        finally:
+            await cluster.remove(names, "c")
+        text = " | ".join(" / ".join(each.splitlines()) for each in said)
+        problem = self.problem(text)
+        if problem:
+            raise StepError(f"{problem}: {text}")
+        return text
+
+    async def _said(self, cluster: GpuCluster, name: str) -> str:
+        await cluster.reached(name, *(("Running",) if self.look else ("Succeeded",)))
+        while not (logs := await cluster.logs(name)):
+            await asyncio.sleep(0.2)
+        if not self.look:
+            return logs
+        if shutil.which("kubectl") is None:
+            return f"{logs}; exec is not tried, because there is no kubectl"
+        seen = await cluster.kubectl("exec", name, "--", *self.look)
+        return logs if seen == logs else f"{logs}; exec says {seen}"
+
+
+def only_one_gpu(text: str) -> str:
+    count = text.count("GPU ")
+    return "" if count == 1 else f"{count} GPUs are seen, and one is asked for"
+
+
+def only_below(text: str) -> str:
+    expected = (f"{BELOW} MiB allocated", f"{ABOVE} MiB refused")
+    return "" if all(each in text for each in expected) else "the limit does not hold"
+
+
+def one_partition(text: str) -> str:
+    return "" if text.count("MIG ") == 1 else "the partition is not seen alone"
+
+
+def trials(smi: str) -> dict[str, Trial]:
+    """By what they show; the partition comes last, because it needs the driver to divide GPUs."""
+    config = {"kind": "GpuConfig"}
+    listing = ["sh", "-c", f"{smi} -L; exec sleep 300"]
+    return {
+        "a pod, its logs and exec": Trial(
+            "gpu", (listing,), look=(smi, "-L"), problem=only_one_gpu
+        ),
+        "a pod that uses CUDA": Trial("gpu", ([*CUDA, BELOW, ABOVE],)),
+        "two pods by time slices": Trial(
+            "gpu", ([*CUDA, BELOW], [*CUDA, BELOW]), HEAD | config | {"sharing": SLICES}
+        ),
+        "two pods by MPS, 1Gi each": Trial(
+            "gpu",
+            ([*CUDA, BELOW, ABOVE], [*CUDA, BELOW, ABOVE]),
+            HEAD | config | {"sharing": MPS},
+            problem=only_below,
+        ),
+        "a pod in a partition": Trial("mig", ([smi, "-L"],), problem=one_partition),
+    }
+
+
+async def check_pods(driver: NvidiaGpuDriver, folder: Path, kind: str) -> AsyncIterator[str]:
+    """The steps with pods that want devices of a type, each as a line when it is done."""
+    smi = shutil.which("nvidia-smi")
+    if smi is None:
+        yield "pods: not permitted: nvidia-smi is not installed"
+        return
+    async with gpu_cluster(driver, folder) as cluster:
+        try:
+            async with asyncio.timeout(STEP_S):
+                await cluster.published()
+        except TimeoutError:
+            yield f"pods: failed: nothing is published within {STEP_S:g} s"
+            return
+        for title, trial in trials(smi).items():
+            if trial.kind == kind:
+                yield await step(title, trial.run(cluster))
+
+
+# --- All of it ------------------------------------------------------------------------------------
+
+
+def show(*command: str) -> None:
+    """What a program says, for the transcript."""
+    print(f"$ {' '.join(command)}")
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        print((done.stdout + done.stderr).rstrip())
+    except (OSError, subprocess.TimeoutExpired) as error:
+        print(f"({error})")
+
+
+STATE = "name,driver_version,pci.bus_id,compute_mode,mig.mode.current,mig.mode.pending"
+
+
+LONGEST_S = 1800.0
 
 
 async def main() -> None:
-    if shutil.which("nvidia-smi"):
-        subprocess.run(["nvidia-smi", "-L"], check=True)
-    for dynamic in (False, True):
-        print(f"--- {'dynamic MIG' if dynamic else 'as the GPUs are'}")
-        with tempfile.TemporaryDirectory() as text:
-            folder = Path(text)
-            try:
-                driver = NvidiaGpuDriver(NODE, dynamic_mig=dynamic, mps_dir=folder / "mps")
-            except KitError as error:
-                raise SystemExit(str(error)) from error
-            async for line in check(driver, folder):
-                print(line)
+    # A library that hangs cannot be told to stop: better no end of the transcript than none of the program.
+    faulthandler.dump_traceback_later(LONGEST_S, exit=True)
+    print(f"{platform.platform()}, Python {platform.python_version()}, user {os.geteuid()}")
+    for command in (("-L",), (f"--query-gpu={STATE}", "--format=csv")):
+        show("nvidia-smi", *command)
+    for dynamic, kind in ((False, "gpu"), (True, "mig")):
+        print(f"--- {'dynamic MIG' if dynamic else 'as the GPUs are'}", flush=True)
+        for stage in (check, check_pods):
+            with tempfile.TemporaryDirectory(prefix="gpu") as text:
+                folder = Path(text)
+                try:
+                    driver = NvidiaGpuDriver(NODE, dynamic_mig=dynamic, mps_dir=folder / "mps")
+                except KitError as error:
+                    raise SystemExit(str(error)) from error
+                lines = (
+                    check(driver, folder) if stage is check else check_pods(driver, folder, kind)
+                )
+                async for line in lines:
+                    print(line, flush=True)
+    print("--- afterwards")
+    show("nvidia-smi", f"--query-gpu={STATE}", "--format=csv")
+    faulthandler.cancel_dump_traceback_later()
+
+
+def read_arguments() -> None:
+    """There are none but `--help`; anything else ends the program before it touches a GPU."""
+    parser = argparse.ArgumentParser(
+        description="Try the driver gpu.nvidia.com on this machine, and print a transcript.",
+        epilog="It changes GPUs while it runs: time slices, compute mode, MPS daemons, and MIG with its partitions."
+        " Each step is undone before the next. Nothing else should use the GPUs meanwhile. It takes the rights of root.",
+    )
+    parser.parse_args()
 
 
 if __name__ == "__main__":
+    read_arguments()
     asyncio.run(main())
