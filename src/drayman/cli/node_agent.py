@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from drayman.node.agent.running import AgentOptions, NodeAgent
 
 _ASK_AGAIN_S: Final = 2.0
+_REGISTER_S: Final = 15.0
+"""How long drivers that run in the same process may take. They have said in the log by then that nobody registers them."""
 
 images_option = click.option(
     "--images",
@@ -309,6 +311,10 @@ async def running_node(
                 )
                 await end.enter_async_context(Plugin(driver, client, plugin_options))
             await end.enter_async_context(agent)
+            # A pod that came first would be told that there is no such driver. One that does not come says so in the log.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_REGISTER_S):
+                    await agent.has_registered([driver.name for driver in drivers])
         except (AgentError, ClusterError, KitError, PluginError, SimulatedNodeError) as error:
             raise UserError(str(error)) from error
         yield agent

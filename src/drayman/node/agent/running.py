@@ -7,7 +7,7 @@ import fcntl
 import logging
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -125,6 +125,7 @@ class NodeAgent:
         """Pods whose worker could not be made or has failed, and whether the API does not have them any more."""
         self._is_ending = False
         self._end = AsyncExitStack()
+        self._registry: Registry | None = None
         self._context: NodeContext | None = None
         self._registration: Registration | None = None
         self._machine: Machine | None = None
@@ -171,6 +172,11 @@ class NodeAgent:
     async def __aexit__(self, *_: object) -> None:
         await self._end.aclose()
 
+    async def has_registered(self, drivers: Collection[str]) -> None:
+        """Returns when pods can have devices of all these drivers."""
+        assert self._registry is not None
+        await self._registry.wait_until(lambda registry: all(map(registry.latest, drivers)))
+
     async def _start(self, end: AsyncExitStack) -> None:
         options = self.options
         self._prepare_root(end)
@@ -200,6 +206,7 @@ class NodeAgent:
         end.push_async_callback(wiper.stop)
         await wiper.begin()
         await end.enter_async_context(registry)
+        self._registry = registry
         try:
             records = ClaimsFile(options.root / "claims.json")
             claims = NodeClaims(records, ApiClaims(self.client), RegisteredPlugins(registry))
