@@ -20,6 +20,7 @@ from drayman.plugins.model import PLUGIN_TYPE, PluginInfo
 from drayman.plugins.registry import Registry
 from drayman.testing import FakeKubelet, TestCluster
 from drivers.kit.probing import NAME, NODE, Probe
+from patience import PATIENCE_S
 
 NONSENSE = b"\xff" * 20
 
@@ -65,7 +66,7 @@ async def test_a_plugin_that_talks_nonsense_keeps_no_other_from_being_found(fold
         options.registry_dir.mkdir(parents=True, exist_ok=True)
         server = await rude(options.registry_dir / "rude-reg.sock")
         registry = Registry(options.registry_dir, interval_s=0.01)
-        async with registry, asyncio.timeout(60), Plugin(Probe(), cluster.client, options):
+        async with registry, asyncio.timeout(PATIENCE_S), Plugin(Probe(), cluster.client, options):
             await registry.wait_until(lambda found: found.latest(NAME) is not None)
         await server.stop(None)
 

@@ -29,7 +29,11 @@ spec:
   containers:
   - name: main
     image: host
-    command: [sh, -c, "echo up; while [ ! -e {done} ]; do sleep 0.05; done; echo end"]
+    command: [sh, -c, "echo up; touch {done}.not; while [ ! -e {done} ]; do sleep 0.05; done; echo end"]
+    readinessProbe:
+      exec: {{command: [test, -e, "{done}.not"]}}
+      periodSeconds: 1
+      timeoutSeconds: 30
 """
 
 

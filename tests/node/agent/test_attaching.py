@@ -20,6 +20,7 @@ from node.agent.test_serving import kubectl, served
 from node.agent.test_terminals import WAITS, screen
 from node.agent.world import attempted, container, running, world
 from node.streams.talking import Collected
+from patience import PATIENCE_S
 
 needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl")
 ALL = StreamOptions(stdin=True, stdout=True, stderr=True)
@@ -67,7 +68,7 @@ async def test_a_container_on_a_terminal() -> None:
                 shown.type("echo wo''rd: $word\n")
                 await shown.shows("word: kept")
                 shown.type("exit 3\n")
-                async with asyncio.timeout(60):
+                async with asyncio.timeout(PATIENCE_S):
                     await shown.process.wait()
             ended = await here.phase("p", "Failed")
     assert ended["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
@@ -77,7 +78,7 @@ async def test_a_container_on_a_terminal() -> None:
 async def test_input_without_a_client_waits(once: bool, tmp_path: Path) -> None:
     """Until there is one; if it is to be read once only, a client that goes away without a word ends it, too."""
     launch = Launch(argv=("cat",), env=ENV, stdin=True, stdin_once=once)
-    async with asyncio.timeout(60), attempted(tmp_path / "0", launch) as attempt:
+    async with asyncio.timeout(PATIENCE_S), attempted(tmp_path / "0", launch) as attempt:
         first = await attached(attempt)
         first.sendall(message(0, b"one\n"))
         first.close()
@@ -111,7 +112,7 @@ async def test_a_shim_that_has_no_time_for_another_client(tmp_path: Path) -> Non
         assert not joining.done()
         clients.close()
         shim.setblocking(False)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while not joining.done():
                 with suppress(BlockingIOError):
                     shim.accept()[0].close()
@@ -147,7 +148,7 @@ async def test_a_client_of_a_container_that_has_ended() -> None:
 
 async def attached(attempt: Attempt) -> socket.socket:
     """A client, as soon as the container is there."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while attempt.pid is None:
             await asyncio.sleep(0.01)
     found = socket.socket(socket.AF_UNIX)
@@ -163,7 +164,7 @@ async def test_several_clients_hear_the_same(tmp_path: Path) -> None:
     script = "read go; seq 1 200000; echo bad >&2; echo done"
     launch = Launch(argv=("sh", "-c", script), env=ENV, stdin=True)
     clients = [Collected(), Collected([b"go\n"])]
-    async with asyncio.timeout(60), attempted(tmp_path / "0", launch) as attempt:
+    async with asyncio.timeout(PATIENCE_S), attempted(tmp_path / "0", launch) as attempt:
         with await attached(attempt), await attached(attempt) as mad:
             mad.sendall(b"\x00\xff\xff\xff\xff" + bytes(100))
             await asyncio.gather(*(join_container(attempt.folder, ALL, each) for each in clients))
@@ -193,7 +194,7 @@ async def test_a_shell_as_a_pod() -> None:
             shown.type("echo a''t $(tty) $(stty size)\n")
             await shown.shows("at /dev/pts/")
             shown.type("exit 3\n")
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE_S):
                 await shown.process.wait()
             assert shown.process.returncode == 3
         await here.gone("p")
@@ -222,7 +223,7 @@ async def test_a_terminal_without_input(tmp_path: Path) -> None:
     """It has a size, but nobody is heard."""
     script = "until stty size | grep -q '30 100'; do :; done; tty"
     launch = Launch(argv=("sh", "-c", script), env=ENV, tty=True)
-    async with asyncio.timeout(60), attempted(tmp_path / "0", launch) as attempt:
+    async with asyncio.timeout(PATIENCE_S), attempted(tmp_path / "0", launch) as attempt:
         with await attached(attempt) as client:
             client.sendall(message(0, b"ignored\n") + message(4, b"\x00\x1e\x00\x64"))
             ended = await attempt.wait()

@@ -25,6 +25,7 @@ from drayman.node.agent.processes.attempts import (
 )
 from drayman.node.agent.processes.executing import run_inside
 from node.agent.world import alive, attempted
+from patience import PATIENCE_S
 
 ENV = {"PATH": "/usr/bin:/bin", "WORD": "hello"}
 
@@ -101,7 +102,7 @@ async def test_a_signal_is_for_the_first_process(tmp_path: Path) -> None:
     child = "trap 'echo told' TERM; trap over=1 USR1; echo up; until [ $over ]; do sleep 0.02; done"
     script = 'sh -c "$CHILD" & trap "kill -USR1 $!; wait; echo over; exit 4" TERM; wait'
     launch = Launch(argv=("sh", "-c", script), env={**ENV, "CHILD": child})
-    async with asyncio.timeout(60), attempted(tmp_path / "0", launch) as attempt:
+    async with asyncio.timeout(PATIENCE_S), attempted(tmp_path / "0", launch) as attempt:
         await until(lambda: attempt.log.exists() and attempt.log.read_text())
         attempt.signal(signal.SIGTERM)
         ended = await attempt.wait()
@@ -211,7 +212,7 @@ async def test_an_end_while_the_disk_is_full(tmp_path: Path) -> None:
         attempt = await started(disk, script)
         fill(disk / "filler")
         (tmp_path / "go").touch()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             ended = await attempt.wait()
         assert (ended.code, ended.signal, ended.failure) == (3, 0, "")
         assert Attempt(attempt.folder).settle() == ended

@@ -13,6 +13,7 @@ from drayman.cluster.patches import strategic_merge_patch
 from drayman.cluster.resources import PODS, JsonObject
 from drayman.node.agent.running import NodeAgent
 from node.agent.world import NAMESPACE, World, container, logs, world
+from patience import PATIENCE_S
 
 _PODS = PODS.as_values()
 STUBBORN = "trap '' TERM; echo up; while :; do sleep 0.05; done"
@@ -29,7 +30,7 @@ async def let_go(here: World) -> None:
 async def is_up(here: World, agent: NodeAgent, pod: JsonObject) -> None:
     """Returns when the program has said so: it takes signals from then on."""
     await here.phase("p", "Running")
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while "up" not in logs(agent, pod):
             await asyncio.sleep(0.02)
 
@@ -94,7 +95,7 @@ async def test_a_pod_that_somebody_else_has_ended_is_stopped() -> None:
         await here.client.patch(_PODS, "p", patch, NAMESPACE, subresource="status")
         found = await here.until("p", has_terminated)
         assert {name: found["status"].get(name) for name in ended} == ended
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while agent.claims.held:
                 await asyncio.sleep(0.02)
         await here.client.delete(PODS, "p", NAMESPACE)
@@ -125,7 +126,7 @@ async def test_events_tell_that_containers_have_started() -> None:
         async with here.agent():
             await here.pod("q", container("true", "other"))
             await here.phase("q", "Succeeded")
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE_S):
                 while len(found := await here.events("Started")) < 2:
                     await asyncio.sleep(0.02)
             assert [each.get("series") for each in found] == [None, None]
@@ -164,7 +165,7 @@ async def test_changes_that_a_node_does_nothing_about_are_named() -> None:
         (status,) = found["status"]["ephemeralContainerStatuses"]
         none = "this node runs no ephemeral containers"
         assert status["state"]["terminated"]["message"] == none
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while len(told := await here.notes("NotActedOn")) < 2:
                 await asyncio.sleep(0.02)
         assert told == {later, f"ephemeral container debugger: {none}"}

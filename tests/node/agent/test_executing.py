@@ -16,6 +16,7 @@ from drayman.node.agent.processes.conversing import run_on_pipes
 from drayman.node.agent.processes.executing import Result, command_inside, run_inside
 from node.agent.world import attempted, marked
 from node.streams.talking import Collected
+from patience import PATIENCE_S
 
 ENV = {"PATH": "/usr/bin:/bin"}
 FOREVER = ("sh", "-c", "id -G; exec sleep 1006")
@@ -25,7 +26,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be some
 @asynccontextmanager
 async def living(folder: Path, launch: Launch) -> AsyncIterator[Attempt]:
     """A container that has said which groups it is in, and runs until the context is left."""
-    async with attempted(folder, launch) as attempt, asyncio.timeout(60):
+    async with attempted(folder, launch) as attempt, asyncio.timeout(PATIENCE_S):
         while not (attempt.log.exists() and attempt.log.read_text()):
             await asyncio.sleep(0.01)
         yield attempt
@@ -93,7 +94,7 @@ async def test_a_command_with_process_groups_of_its_own(tmp_path: Path) -> None:
     mark = tmp_path.name
     script = "timeout 1007 sleep 1007; echo never"
     async with (
-        asyncio.timeout(60),
+        asyncio.timeout(PATIENCE_S),
         living(tmp_path / "0", Launch(argv=FOREVER, env={**ENV, "MARK": mark})) as attempt,
     ):
         alone = set(marked(attempt.folder, mark))
@@ -114,7 +115,7 @@ def _runs_sleep(pid: int) -> bool:
 async def test_what_goes_on_in_the_background(tmp_path: Path) -> None:
     """A command has ended when its first process has, whoever still has its output open."""
     async with (
-        asyncio.timeout(60),
+        asyncio.timeout(PATIENCE_S),
         living(tmp_path / "0", Launch(argv=FOREVER, env=ENV)) as attempt,
     ):
         done = await run_inside(attempt, ("sh", "-c", "sleep 1008 & echo $!"))
@@ -126,7 +127,7 @@ async def test_a_client_that_leaves(tmp_path: Path) -> None:
     """It is let go, though something has left the session of its command and has its streams."""
     script = "setsid sh -c 'echo $$; exec sleep 1011' & wait"
     async with (
-        asyncio.timeout(60),
+        asyncio.timeout(PATIENCE_S),
         living(tmp_path / "0", Launch(argv=FOREVER, env=ENV)) as attempt,
     ):
         streams = Collected()

@@ -17,6 +17,7 @@ import pytest
 
 from node.agent.test_serving import served
 from node.agent.world import NAMESPACE, World, container, running, world
+from patience import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl")
 WAITS = "while :; do sleep 1; done"
@@ -61,7 +62,7 @@ async def forwarded(here: World, port: int, env: dict[str, str]) -> AsyncIterato
     )
     try:
         assert process.stdout is not None
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             said = (await process.stdout.readline()).decode()
         assert "Forwarding from 127.0.0.1:" in said, (
             said + (await process.communicate())[1].decode()
@@ -75,7 +76,7 @@ async def forwarded(here: World, port: int, env: dict[str, str]) -> AsyncIterato
 
 async def said_back(port: int, data: bytes) -> bytes:
     """What comes back after everything was sent."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(data)
         writer.write_eof()
@@ -116,7 +117,7 @@ async def test_a_port_on_which_nobody_listens(env: dict[str, str]) -> None:
         forwarded(here, port, env) as (near, process),
     ):
         assert await said_back(near, b"") == b""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             said = (await process.stderr.readuntil(b"Connection refused")).decode()
     assert f"error forwarding port {port} to pod p" in said
 

@@ -11,13 +11,14 @@ from drayman.api.struct import Json
 from drayman.cluster.resources import CONFIG_MAPS, PODS, RESOURCE_SLICES
 from drayman.node.agent.devices.wiping import SliceWiper
 from node.agent.world import NAMESPACE, NODE, World, container, logs, world
+from patience import PATIENCE_S
 
 _PODS = PODS.as_values()
 VALUE: dict[str, Json] = {"metadata": {"name": "settings"}, "data": {"depth": "1"}}
 
 
 async def until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while not holds():
             await asyncio.sleep(0.02)
 
@@ -58,7 +59,7 @@ async def test_a_worker_that_fails_is_followed_by_another() -> None:
             # What no server would send: a container that was not there when the worker began.
             sidecar = container("exec sleep 600", "late", restartPolicy="Always")
             changed = {**first.value["spec"], "initContainers": [sidecar]}
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE_S):
                 while agent.workers.get(uid) is first:  # the server's own version may come between
                     first.update({**first.value, "spec": changed})
                     await asyncio.sleep(0.02)
@@ -122,6 +123,6 @@ async def test_slices_of_a_lost_driver_go_when_the_server_is_back() -> None:
 
 
 async def until_slices(here: World, number: int) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while len((await here.client.list_all(RESOURCE_SLICES)).items) != number:
             await asyncio.sleep(0.02)

@@ -64,7 +64,7 @@ class Watched:
 
     async def change(self) -> tuple[Condition, Condition]:
         """How two devices are after the next change."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             assert await self._changes.get() == "d"
         return self.health.of("d", "p", "d0"), self.health.of("d", "p", "d1")
 

@@ -20,6 +20,7 @@ from drayman.node.agent.reading import SECRETS
 from drayman.node.agent.running import NodeAgent
 from drayman.node.agent.volumes import keeping
 from node.agent.world import NAMESPACE, World, container, logs, running, world
+from patience import PATIENCE_S
 
 _PODS = PODS.as_values()
 SLEEPER = container("while :; do sleep 0.1; done")
@@ -50,7 +51,7 @@ def folder(agent: NodeAgent, pod: JsonObject, volume: str) -> Path:
 
 
 async def until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while not holds():
             await asyncio.sleep(0.02)
 

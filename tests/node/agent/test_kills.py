@@ -16,6 +16,7 @@ from drayman.cluster.options import DeleteOptions
 from drayman.cluster.resources import NODES, PODS, JsonObject
 from drayman.node.cgroups.finding import mounts_of
 from node.agent.world import DRIVER, NAMESPACE, NODE, World, container, marked, world
+from patience import PATIENCE_S
 from rounds import rounds
 
 SCRIPT = "echo up; while :; do sleep 0.05; done"
@@ -83,7 +84,7 @@ async def _some_moment(here: World, pod: JsonObject, chance: random.Random) -> N
         case 2:
             await here.phase(name, "Running")
         case 3:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE_S):
                 while not _shim_file(here, uid).exists():
                     await asyncio.sleep(0)
         case _:
@@ -103,7 +104,7 @@ def _kill_shim(here: World, uid: str) -> None:
 async def _cleared(here: World, uid: str, mark: str) -> None:
     """Returns when neither a pod, nor a claim, nor a device, nor a process, nor a control group is left."""
     root: Path = here.options.root
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             claims = root / "claims.json"
             is_held = claims.exists() and b'"uid"' in claims.read_bytes()
@@ -118,4 +119,6 @@ async def _cleared(here: World, uid: str, mark: str) -> None:
 def _control_groups(uid: str) -> list[Path]:
     """Of a pod, in all hierarchies."""
     tops = [Path(mount.point) for mount in mounts_of(Path("/proc/self/mountinfo").read_text())]
-    return [found for top in tops for found in top.rglob(f"drayman/{uid}")]
+    # Not by rglob, which fails where others remove theirs meanwhile.
+    walked = (Path(place) / uid for top in tops for place, _, _ in os.walk(top))
+    return [group for group in walked if group.parent.name == "drayman" and group.exists()]

@@ -13,6 +13,7 @@ from drayman.node.agent.processes.sessions import processes_of
 from node.agent.test_serving import served
 from node.agent.test_terminals import WAITS, screen
 from node.agent.world import World, container, running, world
+from patience import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl")
 SPDY = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": "false"}
@@ -26,7 +27,7 @@ async def kubectl(here: World, *words: str, fed: bytes = b"") -> tuple[int | Non
         stderr=subprocess.PIPE,
         env={**os.environ, **SPDY},
     )
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         output, errors = await process.communicate(fed)
     return process.returncode, output, errors
 
@@ -62,7 +63,7 @@ async def test_a_terminal_by_spdy() -> None:
         shown.type("until [ \"$(stty size)\" = '30 100' ]; do :; done; echo now $(stty size)\n")
         await shown.shows("now 30 100")
         shown.type("exit 5\n")
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             await shown.process.wait()
         assert shown.process.returncode == 5
 
@@ -80,11 +81,11 @@ async def test_a_client_that_vanishes_before_its_input_is_read(env: dict[str, st
                 env={**os.environ, **env},
             )
         assert process.stdout is not None
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             session = int(await process.stdout.readline())
         assert processes_of(session) == [session]
         process.kill()
         await process.wait()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while processes_of(session):
                 await asyncio.sleep(0.05)

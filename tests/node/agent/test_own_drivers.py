@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -21,17 +22,19 @@ async def _introduce_slowly(connection: Connection) -> PluginInfo:
 
 
 async def test_a_node_that_runs_knows_its_drivers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nobody who has waited for it is told that a driver is not registered."""
     monkeypatch.setattr(registry, "introduce", _introduce_slowly)
-    folder = Folder(tmp_path / "cluster")
-    instance = await start(Options(folder=folder, durable=False))
-    try:
-        options = AgentOptions("n", tmp_path / "n", "127.0.0.1", at_end=AtEnd.REMOVE)
-        drivers = find_drivers(["gpu.example.com", "dra.cpu"], "n")
-        async with running_node(joined(folder, options), options, drivers) as agent:
-            with pytest.raises(StopIteration):  # there is nothing to wait for
-                agent.has_registered([driver.name for driver in drivers]).send(None)
-    finally:
-        await instance.stop()
+    with tempfile.TemporaryDirectory(prefix="own") as name:  # the paths of sockets must not be long
+        root = Path(name)
+        folder = Folder(root / "cluster")
+        instance = await start(Options(folder=folder, durable=False))
+        try:
+            options = AgentOptions("n", root / "n", "127.0.0.1", at_end=AtEnd.REMOVE)
+            drivers = find_drivers(["gpu.example.com", "dra.cpu"], "n")
+            async with running_node(joined(folder, options), options, drivers) as agent:
+                with pytest.raises(StopIteration):  # there is nothing to wait for
+                    agent.has_registered([driver.name for driver in drivers]).send(None)
+        finally:
+            await instance.stop()

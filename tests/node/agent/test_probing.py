@@ -223,7 +223,7 @@ async def test_post_start_comes_before_everything_else() -> None:
             await asyncio.sleep(0.01)
         worker = agent.workers[pod["metadata"]["uid"]]
         assert worker.containers.attempt("second") is None
-        now = await here.client.get(PODS.as_values(), "p", NAMESPACE)
+        now = await here.until("p", lambda pod: bool(pod["status"].get("containerStatuses")))
         assert status(now)["state"] == {"waiting": {"reason": "ContainerCreating"}}
         assert now["status"]["phase"] == "Pending"
         file.touch()
@@ -235,8 +235,12 @@ async def test_a_failed_post_start_ends_its_container() -> None:
     """An event says why, and the restart policy decides what follows."""
     async with world() as here:
         async with agent_of(here):
-            hook = {"exec": {"command": ["sh", "-c", "echo no; exit 5"]}}
-            await here.pod("p", container(FOREVER, lifecycle={"postStart": hook}))
+            begun = here.options.root / "begun"  # by then it knows what to do when it is ended
+            script = f"while [ ! -e {begun} ]; do sleep 0.05; done; echo no; exit 5"
+            hook = {"exec": {"command": ["sh", "-c", script]}}
+            trap, _, rest = FOREVER.partition(";")
+            waits = container(f"{trap}; touch {begun};{rest}", lifecycle={"postStart": hook})
+            await here.pod("p", waits)
             await here.phase("p", "Succeeded")  # it ends with code 0
         assert await here.notes("FailedPostStartHook") == {"container main: exit code 5: no"}
         assert await here.notes("Killing") == {"Container main failed postStart hook"}

@@ -20,6 +20,7 @@ import drayman
 from drayman.node.agent.processes import window_sizes
 from drayman.node.agent.processes.attempts import KILLED, PROGRAM, Attempt, Launch
 from node.agent.world import marked
+from patience import PATIENCE_S
 from rounds import rounds
 
 SOURCE = Path(drayman.__file__).parents[1]
@@ -32,7 +33,7 @@ def forever(mark: str) -> Launch:
 
 
 async def until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while not holds():
             await asyncio.sleep(0.01)
 
@@ -100,7 +101,7 @@ async def test_a_shim_that_is_killed_at_any_moment(tmp_path: Path, mark: str) ->
         await until((attempt.folder / moment).exists)
         (shim,) = [pid for pid in marked(attempt.folder, mark) if parent(pid) == os.getpid()]
         os.kill(shim, signal.SIGKILL)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             ended = await attempt.wait()
         assert ended.code == KILLED
         await until(lambda: not marked(attempt.folder, mark))  # noqa: B023
@@ -118,5 +119,5 @@ async def test_a_lock_that_is_held_a_moment_longer(tmp_path: Path) -> None:
         await asyncio.sleep(0)
     assert not waiting.done()
     os.close(lock)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         assert (await waiting).code == KILLED

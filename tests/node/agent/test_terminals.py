@@ -22,6 +22,7 @@ from drayman.node.agent.processes.terminals import on_terminal
 from node.agent.test_serving import served
 from node.agent.world import World, container, running, world
 from node.streams.talking import Collected
+from patience import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl")
 
@@ -50,7 +51,7 @@ class Screen:
     async def shows(self, text: str) -> None:
         """Returns when a text has appeared."""
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE_S):
                 while text not in self.text:
                     await self._more.wait()
                     self._more.clear()
@@ -117,7 +118,7 @@ async def test_a_shell_on_a_terminal() -> None:
         shown.type("echo inter''rupted\n")
         await shown.shows("interrupted")
         shown.type("exit 5\n")
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             await shown.process.wait()
         assert shown.process.returncode == 5
 
@@ -136,7 +137,7 @@ async def test_a_client_that_leaves_takes_its_processes_with_it(
             assert len(processes_of(session)) >= 2
             if leaves == "killed":
                 shown.process.kill()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while processes_of(session):
                 await asyncio.sleep(0.05)
         assert (tmp_path / "said").read_text() == "hung up\n"
@@ -150,7 +151,7 @@ async def test_terminals_work_in_a_root_of_its_own() -> None:
     async with world() as here, served(here), running(here, waits, volumes=volumes):
         script = "ls -d /of-the-pod; echo by name > $(tty); echo by itself > /dev/tty; script -qc 'tty' /dev/null; exit 3"
         async with screen(here, "exec", "-it", "p", "--", "sh", "-c", script) as shown:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE_S):
                 await shown.process.wait()
             await shown.shows("/dev/pts/")
             assert shown.process.returncode == 3

@@ -13,16 +13,22 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from drayman.cluster.resources import JsonObject
 from drayman.node.agent.api.measuring import by_session, measure, of_machine
 from drayman.node.agent.processes.attempts import Attempt, Launch
 from drayman.node.cgroups.layout import Group
 from drayman.node.cgroups.use import cpu_seconds, working_set
 from drayman.node.streams.use import ContainerKey
 from node.agent.test_serving import kubectl, served
+from node.agent.test_vanishing_clients import has_started
 from node.agent.world import NODE, container, world
 
 BUSY = "while :; do :; done"
 needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl")
+
+
+def both_run(pod: JsonObject) -> bool:
+    return sum(map(has_started, pod["status"].get("containerStatuses", ()))) == 2
 
 
 @needs_kubectl
@@ -31,7 +37,7 @@ async def test_kubectl_top() -> None:
     async with world() as here, served(here):
         await here.pod("p", container(BUSY), container("sleep 1007", "idle"))
         await here.pod("ended", container("true"))
-        await here.phase("p", "Running")
+        await here.until("p", both_run)
         await here.phase("ended", "Succeeded")
         code, output, errors = await kubectl(here, "top", "nodes")
         assert (code, errors) == (0, "")

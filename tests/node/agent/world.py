@@ -23,6 +23,7 @@ from drayman.node.agent.processes.attempts import Attempt, Launch, attempts_of
 from drayman.node.agent.running import AgentOptions, NodeAgent
 from drayman.node.agent.volumes.empty_dirs import unmount_all
 from drayman.testing import TestCluster
+from patience import PATIENCE_S
 
 NODE = "node-1"
 DRIVER = ExampleGpuDriver.name
@@ -80,7 +81,7 @@ class World:
         """The pod as soon as it is as wanted."""
         options = WatchOptions(field_selector=f"metadata.name={name}")
         async with (
-            asyncio.timeout(60),
+            asyncio.timeout(PATIENCE_S),
             self.client.watch(_PODS, NAMESPACE, options=options) as changes,
         ):
             async for change in changes:
@@ -93,7 +94,7 @@ class World:
 
     async def gone(self, name: str) -> None:
         """Returns when a pod does not exist any more."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 try:
                     await self.client.get(_PODS, name, NAMESPACE)
@@ -103,7 +104,7 @@ class World:
 
     async def notes(self, reason: str) -> set[str]:
         """What events of a reason say, when there are some."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             while not (found := await self.events(reason)):
                 await asyncio.sleep(0.02)
         return {event["note"] for event in found}

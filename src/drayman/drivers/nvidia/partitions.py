@@ -171,17 +171,24 @@ class Partitions:
         except lib.NVMLError as error:
             raise PrepareError(f"{what} cannot be made: {error}") from error
         try:
-            compute = lib.nvmlGpuInstanceCreateComputeInstance(made, self._compute_profile(made))
-            compute_id = lib.nvmlComputeInstanceGetInfo_v2(compute).id
+            return self._completed(uuid, made)
         except (lib.NVMLError, PrepareError) as error:
-            lib.nvmlGpuInstanceDestroy(made)
-            raise PrepareError(f"{what} has no compute instance: {error}") from error
-        instance = self._instance(made)
+            problem = f"{what} cannot be completed: {error}"
+            try:
+                self._destroy(self._library.handle(uuid), made)
+            except lib.NVMLError as second:
+                problem += f"; and what there is of it stays: {second}"
+            raise PrepareError(problem) from error
+
+    def _completed(self, uuid: str, made: Any) -> MigDevice:
+        """A GPU instance as a partition that programs can use. Raises PrepareError."""
+        lib = self._lib
+        compute = lib.nvmlGpuInstanceCreateComputeInstance(made, self._compute_profile(made))
+        compute_id, instance = lib.nvmlComputeInstanceGetInfo_v2(compute).id, self._instance(made)
         for each in self.devices(uuid):
             if each.instance.id == instance.id and each.compute_id == compute_id:
                 return each
-        self.destroy(uuid, instance)
-        raise PrepareError(f"{what} was made, and NVML does not list it")
+        raise PrepareError("NVML does not list it")
 
     def _compute_profile(self, instance: Any) -> int:
         """The compute instance that has all of a GPU instance: the largest that it takes. Raises PrepareError."""
@@ -207,12 +214,17 @@ class Partitions:
         except lib.NVMLError_NotFound:
             return
         try:
-            for device in self.devices(uuid):
-                if device.instance.id == instance.id:
-                    compute = lib.nvmlGpuInstanceGetComputeInstanceById(handle, device.compute_id)
-                    lib.nvmlComputeInstanceDestroy(compute)
-            lib.nvmlGpuInstanceDestroy(handle)
+            self._destroy(self._library.handle(uuid), handle)
         except lib.NVMLError as error:
             raise PrepareError(
                 f"GPU {uuid}: the partition at memory slice {instance.start} cannot be destroyed: {error}"
             ) from error
+
+    def _destroy(self, gpu: Any, handle: Any) -> None:
+        """A GPU instance with the compute instances that it has."""
+        lib, number = self._lib, self._instance(handle).id
+        for device in self.devices_of(gpu):
+            if device.instance.id == number:
+                compute = lib.nvmlGpuInstanceGetComputeInstanceById(handle, device.compute_id)
+                lib.nvmlComputeInstanceDestroy(compute)
+        lib.nvmlGpuInstanceDestroy(handle)

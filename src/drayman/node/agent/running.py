@@ -369,8 +369,11 @@ class NodeAgent:
                 continue
             try:
                 value = msgspec.json.decode((folder / "pod.json").read_bytes())
-            except (OSError, msgspec.DecodeError):
+            except (FileNotFoundError, msgspec.DecodeError):
                 shutil.rmtree(folder, ignore_errors=True)  # made a moment before a crash
+                continue
+            except OSError as error:  # something of it may run, which would not be found any more
+                _log.warning("what is left of pod %s cannot be read: %s", folder.name, error)
                 continue
             self._attend(value, is_gone=True)
 

@@ -18,6 +18,7 @@ from drayman.node.agent.processes.attaching import (
     STDOUT,
     message,
 )
+from drayman.node.agent.processes.terminals import Output
 from drayman.node.agent.processes.window_sizes import packed
 from drayman.node.streams.finishing import cancelled, to_the_end
 from drayman.node.streams.model import StreamOptions, Streams
@@ -26,14 +27,22 @@ _AGAIN_S: Final = 0.05
 
 
 async def join_container(folder: Path, options: StreamOptions, streams: Streams) -> None:
-    """Pass streams on until the container ends. Raises OSError."""
-    reader, writer = await asyncio.open_unix_connection(sock=await _connected(folder))
+    """Pass streams on until the container ends. Raises OSError.
+
+    One that ends without having read its input breaks the connection for who writes. It is not the same one for who reads, because there
+    may be output on its way.
+    """
+    near, loop = await _connected(folder), asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=LONGEST)
+    _, writer = await asyncio.open_unix_connection(sock=near.dup())
+    reading, _ = await loop.create_unix_connection(lambda: Output(reader), sock=near)
     tasks = [asyncio.create_task(_pass_sizes(writer, streams))]
     if options.stdin:
         tasks.append(asyncio.create_task(_pass_input(writer, streams)))
     try:
         await _pass_output(reader, streams)
     finally:
+        reading.close()
         writer.close()
         await to_the_end(cancelled(*tasks))
 

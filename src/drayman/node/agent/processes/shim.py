@@ -12,6 +12,7 @@ known about the container is in files of its folder, each written as a whole:
 lock    held by this process while it lives. Whoever gets the lock knows that it is not running.
 shim    the pid of this process.
 child   the pid of the container's first process, and when it started. It leads a session and a process group.
+running there once that process has become the container's program.
 log     what the container wrote (`log_files`).
 attach  a socket for those who attach to it (`attaching`).
 room    what `exit` will be written to, as large as that gets, so that an end can be told when the disk has become full.
@@ -31,6 +32,7 @@ import signal
 import socket
 import sys
 import termios
+import time
 from typing import Any, NamedTuple
 
 if __name__ == "__main__":  # a program alone does not know where its package is
@@ -43,6 +45,8 @@ PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 36, 38
 START_ERROR = 128
 END_BYTES = 4096
 """What is kept free for how a container ended. Only the reason for which a program could not be started can be longer."""
+BEGIN_S, BEGIN_LOOK_S = 30.0, 0.01
+"""How long a command waits for the program of its container to begin, and how often it looks."""
 TERM = "xterm"
 """The sort of terminal that clients have, unless the container says another: what container runtimes say."""
 IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
@@ -340,6 +344,22 @@ def end_of(begun: Begun, failure: bytes, oom_file: str) -> dict[str, Any]:
     }
 
 
+def check_lives(folder: str, pid: int, started: int) -> None:
+    """Raises OSError if the first process of a container has ended."""
+    if started_at(pid) != started:
+        raise ProcessLookupError(errno.ESRCH, "the container has ended", folder)
+
+
+def await_program(folder: str, pid: int, started: int) -> None:
+    """Returns when the first process of a container has become its program. Raises OSError if it does not."""
+    end = time.monotonic() + BEGIN_S
+    while not os.path.exists(os.path.join(folder, "running")):
+        check_lives(folder, pid, started)
+        if time.monotonic() > end:
+            raise TimeoutError(errno.ETIMEDOUT, "the container does not begin", folder)
+        time.sleep(BEGIN_LOOK_S)
+
+
 def enter(folder: str, receiver: int | None, argv: list[str]) -> None:
     """Become a command that sees what a container sees, as its user.
 
@@ -350,9 +370,10 @@ def enter(folder: str, receiver: int | None, argv: list[str]) -> None:
         start = json.load(file)
     with open(os.path.join(folder, "child")) as file:
         pid, started, _ = file.read().split()
+    if start["own_root"]:  # which it enters last: until then its root is that of the machine
+        await_program(folder, int(pid), int(started))
     root = os.open(f"/proc/{pid}/root", os.O_PATH) if start["own_root"] else -1
-    if started_at(int(pid)) != int(started):
-        raise ProcessLookupError(errno.ESRCH, "the container has ended", folder)
+    check_lives(folder, int(pid), int(started))
     join([group["path"] for group in start["cgroups"] if group["holds"]])
     if start["cpus"]:
         os.sched_setaffinity(0, start["cpus"])

@@ -57,8 +57,9 @@ class Terminal:
                 set_size(self._near, possible)
 
 
-class _Output(asyncio.StreamReaderProtocol):
-    """What is read of a terminal. It ends with an error, which is passed on as the end: errors overtake what is still to be read."""
+class Output(asyncio.StreamReaderProtocol):
+    """What is read of something that may end with an error, as terminals do. The error is passed on as the end: errors overtake what is
+    still to be read."""
 
     def connection_lost(self, _exc: Exception | None) -> None:
         super().connection_lost(None)
@@ -145,7 +146,7 @@ async def _opened(near: int) -> AsyncIterator[Terminal]:
     loop = asyncio.get_running_loop()
     output = asyncio.StreamReader(limit=_PIECE)
     reading, _ = await loop.connect_read_pipe(
-        lambda: _Output(output), os.fdopen(os.dup(near), "rb", 0)
+        lambda: Output(output), os.fdopen(os.dup(near), "rb", 0)
     )
     writing, input_ = await loop.connect_write_pipe(_Input, os.fdopen(os.dup(near), "wb", 0))
     try:

@@ -8,12 +8,14 @@ that there are stay.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from drayman.cluster.background import in_background
 from drayman.cluster.client import Client
 from drayman.cluster.errors import ClusterError
 from drayman.node.agent.environment import OwnFacts, SourceError, Sources
@@ -24,6 +26,7 @@ from drayman.node.agent.volumes.empty_dirs import set_up_medium, unmount_all
 from drayman.node.agent.volumes.files import Tokens, files_of, set_up, wanted_tokens
 from drayman.node.agent.volumes.group_ownership import give_to_group, readable_by_group
 
+_log: Final = logging.getLogger(__name__)
 LOOK_AGAIN_S: Final = 60.0
 _SPREAD: Final = 0.25
 """Of that time, by which pods of a node differ."""
@@ -86,7 +89,7 @@ class PodVolumes:
     def keep(self, pod: Callable[[], RunnablePod], memory: int | None) -> None:
         """Look again and again from now on, until `close`. `pod` gives the pod as it is then."""
         if any(volume.has_files for volume in pod().spec.volumes):
-            self._keeping = asyncio.create_task(self._keep(pod, memory))
+            self._keeping = in_background(self._keep(pod, memory), "looking after volumes", _log)
 
     async def close(self) -> None:
         """Leave them as they are."""
