@@ -4,8 +4,9 @@
     sudo python examples/hardware/check_nvidia.py
 
 It starts a cluster in the process, and the driver beside it. First it asks for claims as a kubelet would; then it runs pods with them on
-this machine, looks at what they see, and how much memory they get. Each step says what happened, that the machine does not permit it, or
-why it failed; everything is undone before the next, and no step takes longer than two minutes. Nothing else should use the GPUs meanwhile.
+this machine, looks at what they see, how much memory they get, and whether they use a GPU together. Each step says what happened, that the
+machine does not permit it, or why it failed; everything is undone before the next, and no step takes longer than two minutes. Nothing else
+should use the GPUs meanwhile. On a machine that is lent, `--keep-settings` leaves out what changes settings of the GPUs.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import asyncio
 import faulthandler
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -33,16 +35,17 @@ from drayman.cluster.options import ListOptions
 from drayman.cluster.resources import RESOURCE_SLICES
 from drayman.drivers.kit import KitError, Plugin
 from drayman.drivers.nvidia.driver import NvidiaGpuDriver
+from drayman.drivers.nvidia.settings import KEEP
 from drayman.plugins.model import Ready
 from drayman.testing import FakeKubelet, TestCluster
 
 NAME = NvidiaGpuDriver.name
-SLICES = {"strategy": "TimeSlicing", "timeSlicingConfig": {"interval": "Long"}}
-MPS = {"strategy": "MPS", "mpsConfig": {"defaultPinnedDeviceMemoryLimit": "1Gi"}}
-CUDA = [sys.executable, str(Path(__file__).with_name("cuda_memory.py").absolute())]
+CUDA = [sys.executable, str(Path(__file__).with_name("use_cuda.py").absolute())]
 BELOW, ABOVE = "512", "2048"
 """MiB, of which the limit of MPS allows one."""
+BUSY = ["--seconds", "5"]
 STEP_S = 120.0
+WHEN = re.compile(r"from ([0-9.]+) s to ([0-9.]+) s")
 REFUSALS = (
     "not permitted",
     "Insufficient Permissions",
@@ -72,7 +75,7 @@ async def step(title: str, work: Awaitable[str]) -> str:
 # --- As a kubelet would ask -----------------------------------------------------------------------
 
 
-async def check(driver: NvidiaGpuDriver, folder: Path) -> AsyncIterator[str]:
+async def check(driver: NvidiaGpuDriver, folder: Path, kept: bool) -> AsyncIterator[str]:
     """The steps without containers, each as a line when it is done."""
     async with TestCluster(folder) as cluster, FakeKubelet(cluster.client, NODE, folder) as kubelet:
         await cluster.add_node(NODE)
@@ -84,19 +87,27 @@ async def check(driver: NvidiaGpuDriver, folder: Path) -> AsyncIterator[str]:
                 yield line
             for kind in ("gpu", "mig"):
                 found = [each for each in devices if each.attributes["type"].string == kind]
-                for title, config in CONFIGS[kind].items() if found else ():
+                for title, config in configs(kind, kept).items() if found else ():
                     work = use(cluster, kubelet, found[0], config)
                     yield await step(f"{found[0].name}, {title}", work)
 
 
-CONFIGS: dict[str, dict[str, Any]] = {
-    "gpu": {
-        "alone": None,
-        "time slices": HEAD | {"kind": "GpuConfig", "sharing": SLICES},
-        "MPS": HEAD | {"kind": "GpuConfig", "sharing": MPS},
-    },
-    "mig": {"alone": None},
-}
+def configs(kind: str, kept: bool) -> dict[str, Any]:
+    """By what they show."""
+    alone = {"alone": None}
+    return alone | {"time slices": by_slices(kept), "MPS": by_mps()} if kind == "gpu" else alone
+
+
+def by_slices(kept: bool) -> Any:
+    """Slices of another length than the default one, if that may be set."""
+    slices = {"interval": "Default" if kept else "Long"}
+    sharing = {"strategy": "TimeSlicing", "timeSlicingConfig": slices}
+    return HEAD | {"kind": "GpuConfig", "sharing": sharing}
+
+
+def by_mps() -> Any:
+    sharing = {"strategy": "MPS", "mpsConfig": {"defaultPinnedDeviceMemoryLimit": "1Gi"}}
+    return HEAD | {"kind": "GpuConfig", "sharing": sharing}
 
 
 async def published(cluster: TestCluster, devices: list[Device]) -> str:
@@ -194,38 +205,42 @@ def only_one_gpu(text: str) -> str:
     return "" if count == 1 else f"{count} GPUs are seen, and one is asked for"
 
 
-def only_below(text: str) -> str:
+def together(text: str) -> str:
+    """Both must have been at it for a while at the same time."""
+    times = [(float(begin), float(end)) for begin, end in WHEN.findall(text)]
+    if len(times) == 2 and max(times)[0] < min(end for _, end in times) - 1:
+        return ""
+    return "they did not use the GPU at the same time"
+
+
+def together_below(text: str) -> str:
     expected = (f"{BELOW} MiB allocated", f"{ABOVE} MiB refused")
-    return "" if all(each in text for each in expected) else "the limit does not hold"
+    holds = all(text.count(each) == 2 for each in expected)
+    return together(text) if holds else "the limit does not hold"
 
 
 def one_partition(text: str) -> str:
     return "" if text.count("MIG ") == 1 else "the partition is not seen alone"
 
 
-def trials(smi: str) -> dict[str, Trial]:
+def trials(smi: str, kept: bool) -> dict[str, Trial]:
     """By what they show; the partition comes last, because it needs the driver to divide GPUs."""
-    config = {"kind": "GpuConfig"}
     listing = ["sh", "-c", f"{smi} -L; exec sleep 300"]
+    below, both = [*CUDA, BELOW, *BUSY], [*CUDA, BELOW, ABOVE, *BUSY]
     return {
         "a pod, its logs and exec": Trial(
             "gpu", (listing,), look=(smi, "-L"), problem=only_one_gpu
         ),
-        "a pod that uses CUDA": Trial("gpu", ([*CUDA, BELOW, ABOVE],)),
-        "two pods by time slices": Trial(
-            "gpu", ([*CUDA, BELOW], [*CUDA, BELOW]), HEAD | config | {"sharing": SLICES}
-        ),
-        "two pods by MPS, 1Gi each": Trial(
-            "gpu",
-            ([*CUDA, BELOW, ABOVE], [*CUDA, BELOW, ABOVE]),
-            HEAD | config | {"sharing": MPS},
-            problem=only_below,
-        ),
+        "a pod that uses CUDA": Trial("gpu", (both,)),
+        "two pods by time slices": Trial("gpu", (below, below), by_slices(kept), problem=together),
+        "two pods by MPS, 1Gi each": Trial("gpu", (both, both), by_mps(), problem=together_below),
         "a pod in a partition": Trial("mig", ([smi, "-L"],), problem=one_partition),
     }
 
 
-async def check_pods(driver: NvidiaGpuDriver, folder: Path, kind: str) -> AsyncIterator[str]:
+async def check_pods(
+    driver: NvidiaGpuDriver, folder: Path, kind: str, kept: bool
+) -> AsyncIterator[str]:
     """The steps with pods that want devices of a type, each as a line when it is done."""
     smi = shutil.which("nvidia-smi")
     if smi is None:
@@ -238,7 +253,7 @@ async def check_pods(driver: NvidiaGpuDriver, folder: Path, kind: str) -> AsyncI
         except TimeoutError:
             yield f"pods: failed: nothing is published within {STEP_S:g} s"
             return
-        for title, trial in trials(smi).items():
+        for title, trial in trials(smi, kept).items():
             if trial.kind == kind:
                 yield await step(title, trial.run(cluster))
 
@@ -262,41 +277,54 @@ STATE = "name,driver_version,pci.bus_id,compute_mode,mig.mode.current,mig.mode.p
 LONGEST_S = 1800.0
 
 
-async def main() -> None:
+async def main(kept: bool) -> None:
     # A library that hangs cannot be told to stop: better no end of the transcript than none of the program.
     faulthandler.dump_traceback_later(LONGEST_S, exit=True)
     print(f"{platform.platform()}, Python {platform.python_version()}, user {os.geteuid()}")
     for command in (("-L",), (f"--query-gpu={STATE}", "--format=csv")):
         show("nvidia-smi", *command)
-    for dynamic, kind in ((False, "gpu"), (True, "mig")):
-        print(f"--- {'dynamic MIG' if dynamic else 'as the GPUs are'}", flush=True)
-        for stage in (check, check_pods):
-            with tempfile.TemporaryDirectory(prefix="gpu") as text:
-                folder = Path(text)
-                try:
-                    driver = NvidiaGpuDriver(NODE, dynamic_mig=dynamic, mps_dir=folder / "mps")
-                except KitError as error:
-                    raise SystemExit(str(error)) from error
-                lines = (
-                    check(driver, folder) if stage is check else check_pods(driver, folder, kind)
-                )
-                async for line in lines:
-                    print(line, flush=True)
+    await stages("as the GPUs are", "gpu", kept)
+    if kept:
+        print(f"--- dynamic MIG: not permitted: {KEEP}")
+    else:
+        await stages("dynamic MIG", "mig", kept, dynamic_mig=True)
     print("--- afterwards")
     show("nvidia-smi", f"--query-gpu={STATE}", "--format=csv")
     faulthandler.cancel_dump_traceback_later()
 
 
-def read_arguments() -> None:
-    """There are none but `--help`; anything else ends the program before it touches a GPU."""
+async def stages(title: str, kind: str, kept: bool, **options: bool) -> None:
+    """As a kubelet would ask, and with pods, each with a driver of its own."""
+    print(f"--- {title}", flush=True)
+    for pods in (False, True):
+        with tempfile.TemporaryDirectory(prefix="gpu") as text:
+            folder = Path(text)
+            try:
+                driver = NvidiaGpuDriver(
+                    NODE, mps_dir=folder / "mps", keep_settings=kept, **options
+                )
+            except KitError as error:
+                raise SystemExit(str(error)) from error
+            lines = check_pods(driver, folder, kind, kept) if pods else check(driver, folder, kept)
+            async for line in lines:
+                print(line, flush=True)
+
+
+def settings_are_kept() -> bool:
+    """Anything but the options that there are ends the program before it touches a GPU."""
     parser = argparse.ArgumentParser(
         description="Try the driver gpu.nvidia.com on this machine, and print a transcript.",
         epilog="It changes GPUs while it runs: time slices, compute mode, MPS daemons, and MIG with its partitions."
         " Each step is undone before the next. Nothing else should use the GPUs meanwhile. It takes the rights of root.",
     )
-    parser.parse_args()
+    parser.add_argument(
+        KEEP,
+        action="store_true",
+        help="change no settings of GPUs, as where they are lent: slices of the default length,"
+        " MPS in the compute mode that there is, and no MIG",
+    )
+    return bool(parser.parse_args().keep_settings)
 
 
 if __name__ == "__main__":
-    read_arguments()
-    asyncio.run(main())
+    asyncio.run(main(settings_are_kept()))

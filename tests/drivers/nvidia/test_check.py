@@ -49,10 +49,11 @@ class Rig:
         add_nvidia_gpus(self.machine, gpus)
         self.fake = FakeNvml(gpus)
 
-    def driver(self) -> HereDriver:
+    def driver(self, *, kept: bool = False) -> HereDriver:
         return HereDriver(
             self.script.NODE,
-            dynamic_mig=True,
+            dynamic_mig=not kept,
+            keep_settings=kept,
             mps_dir=self.folder / "mps",
             nvml=Nvml(self.fake),
             root=self.machine.root,
@@ -71,7 +72,7 @@ async def test_each_step_says_what_happened_and_is_undone(
     """With the device files of one GPU alone; what the machine lacks is said in words."""
     monkeypatch.setenv("PATH", "/nonexistent")  # wherever this runs, NVIDIA's programs are missing
     add_capabilities(rig.machine, 0, instance=1)
-    lines = [line async for line in rig.script.check(rig.driver(), rig.folder)]
+    lines = [line async for line in rig.script.check(rig.driver(), rig.folder, False)]
     assert lines[0] == "published: done: 52 devices in 3 slices, 2 of type gpu, 50 of type mig"
     assert "    resource.kubernetes.io/pcieRoot: pci0000:15" in lines
     steps = [line for line in lines[1:] if not line.startswith(" ")]
@@ -84,10 +85,45 @@ async def test_each_step_says_what_happened_and_is_undone(
         f"gpu-0, MPS: not permitted: nvidia-cuda-mps-control {missing}",
     ]
     assert steps[3].startswith("gpu-0-mig-1g18gb-19-0, alone: done: ")
-    lines = [line async for line in rig.script.check_pods(rig.driver(), rig.folder, "gpu")]
+    lines = [line async for line in rig.script.check_pods(rig.driver(), rig.folder, "gpu", False)]
     assert lines == ["pods: not permitted: nvidia-smi is not installed"]
     assert rig.fake.gpus[0].made == {}
     assert rig.fake.gpus[0].compute_mode == 0
+
+
+async def test_settings_are_kept_where_that_is_wanted(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is asked of NVIDIA's programs but the daemon of MPS, and no mode is set, also not for a moment."""
+    monkeypatch.setenv("PATH", "/nonexistent")
+    rig.fake.may_change = False
+    lines = [line async for line in rig.script.check(rig.driver(kept=True), rig.folder, True)]
+    steps = [line.partition(":")[0::2] for line in lines[1:] if not line.startswith(" ")]
+    assert [(title, said.split(":")[0]) for title, said in steps] == [
+        ("gpu-0, alone", " done"),
+        ("gpu-0, time slices", " done"),
+        ("gpu-0, MPS", " not permitted"),
+    ]
+    assert steps[2][1].endswith("nvidia-cuda-mps-control is not installed on the node")
+
+
+PODS = {
+    "at the same time": ("from 3.0 s to 8.0 s", "from 3.5 s to 8.5 s", ""),
+    "one after the other": ("from 3.0 s to 8.0 s", "from 7.5 s to 9.0 s", "did not use the GPU at"),
+    "one alone": ("from 3.0 s to 8.0 s", "CUDA_ERROR_UNKNOWN", "did not use the GPU at"),
+}
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_pods_that_share_a_gpu_use_it_together(rig: Rig, name: str) -> None:
+    """By the clock that they share; a limit on memory has to hold for each of them, too."""
+    first, second, problem = PODS[name]
+    text = f"{first} | {second}"
+    assert problem in rig.script.together(text)
+    assert bool(rig.script.together(text)) == bool(problem)
+    assert rig.script.together_below(text) == "the limit does not hold"
+    both = "512 MiB allocated, 2048 MiB refused "
+    assert problem in rig.script.together_below(f"{both}{first} | {both}{second}")
 
 
 async def test_pods_see_their_gpu_alone(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +134,7 @@ async def test_pods_see_their_gpu_alone(rig: Rig, monkeypatch: pytest.MonkeyPatc
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     driver = rig.driver()
-    lines = [line async for line in rig.script.check_pods(driver, rig.folder, "gpu")]
+    lines = [line async for line in rig.script.check_pods(driver, rig.folder, "gpu", False)]
     assert not driver.runs_hooks, "the node has said so"
     assert lines[0] == "a pod, its logs and exec: done: GPU 0: NVIDIA H200"
     assert lines[1].startswith("a pod that uses CUDA: not permitted: libcuda.so.1: ")
@@ -121,7 +157,7 @@ async def test_pods_are_looked_at_where_there_is_no_kubectl(
     (folder / "nvidia-smi").write_text(SMI)
     (folder / "nvidia-smi").chmod(0o755)
     monkeypatch.setenv("PATH", str(folder))
-    lines = rig.script.check_pods(rig.driver(), rig.folder, "gpu")
+    lines = rig.script.check_pods(rig.driver(), rig.folder, "gpu", False)
     assert await anext(lines) == (
         "a pod, its logs and exec: done: GPU 0: NVIDIA H200; exec is not tried, because there is no kubectl"
     )
@@ -138,7 +174,7 @@ async def test_a_partition_is_seen_by_its_capabilities(
     program.write_text(SMI)
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    (line,) = [line async for line in rig.script.check_pods(rig.driver(), rig.folder, "mig")]
+    (line,) = [line async for line in rig.script.check_pods(rig.driver(), rig.folder, "mig", False)]
     assert line == (
         "a pod in a partition: failed: the partition is not seen alone: GPU 0: NVIDIA H200"
         " /   capability /dev/nvidia-caps/nvidia-cap10 /   capability /dev/nvidia-caps/nvidia-cap11"

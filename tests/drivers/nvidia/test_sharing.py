@@ -11,8 +11,10 @@ from msgspec.structs import replace
 
 from drayman.api.quantity import Quantity
 from drayman.driver_configs.nvidia import MpsConfig
-from drayman.drivers.kit.errors import PrepareError
+from drayman.drivers.kit.errors import KitError, PrepareError
 from drayman.drivers.nvidia import programs
+from drayman.drivers.nvidia.driver import NvidiaGpuDriver
+from drayman.drivers.nvidia.nvml import Nvml
 from drivers.nvidia.rig import Rig
 
 
@@ -155,3 +157,47 @@ def test_a_daemon_that_has_crashed_does_not_keep_its_claim(rig: Rig, programs_ca
     rig.driver.unprepare(claim)
     assert not (rig.mps / "u").exists()
     assert rig.fake.gpus[0].compute_mode == 0
+
+
+LONG = {"strategy": "TimeSlicing", "timeSlicingConfig": {"interval": "Long"}}
+
+
+def test_settings_that_are_kept_are_not_touched(rig: Rig, programs_called: Path) -> None:
+    """MPS runs in the mode that there is, and slices have the length that they have; another length is refused by field."""
+    rig.fake.may_change = False
+    rig.options = {"keep_settings": True}
+    driver = rig.start()
+    plain = rig.claim("gpu-0", sharing={"strategy": "TimeSlicing"})
+    mps = rig.claim("gpu-1", sharing={"strategy": "MPS"}, uid="v")
+    for claim in (plain, mps):
+        prepared = driver.prepare(claim)
+        driver.unprepare(replace(claim, state=prepared.state))
+    assert [line.split(" [")[0] for line in programs_called.read_text().splitlines()] == [
+        "nvidia-cuda-mps-control -d",
+        "nvidia-cuda-mps-control ",
+    ]
+    refused = rig.claim("gpu-0", sharing=LONG)
+    with pytest.raises(PrepareError, match=r"^sharing\.timeSlicingConfig\.interval: Long: "):
+        driver.prepare(refused)
+    driver.unprepare(refused)
+    rig.fake.gpus[0].mig_enabled = True
+    with pytest.raises(PrepareError, match="gpu-0 is in MIG mode, and the driver runs with"):
+        driver.prepare(plain)
+    with pytest.raises(KitError, match="--dynamic-mig"):
+        NvidiaGpuDriver("n", dynamic_mig=True, keep_settings=True, nvml=Nvml(rig.fake))
+
+
+def test_settings_are_set_back_as_they_were_set(rig: Rig, programs_called: Path) -> None:
+    """By what was prepared, whatever the options are by then."""
+    mps, sliced = rig.claim("gpu-0", sharing={"strategy": "MPS"}), rig.claim("gpu-1", sharing=LONG)
+    set_ = [replace(each, state=rig.driver.prepare(each).state) for each in (mps, sliced)]
+    assert rig.fake.gpus[0].compute_mode == 3
+    rig.options = {"keep_settings": True}
+    keeping = rig.start()
+    for claim in set_:
+        keeping.unprepare(claim)
+    assert rig.fake.gpus[0].compute_mode == 0
+    assert "--set-timeslice 0 " in programs_called.read_text().splitlines()[-1]
+    kept = replace(mps, state=keeping.prepare(mps).state)
+    rig.fake.may_change = False
+    rig.driver.unprepare(kept)

@@ -22,7 +22,7 @@ from drayman.driver_configs.decoding import Config
 from drayman.driver_configs.known import CONFIGS, config_type
 from drayman.driver_configs.nvidia import MPS, GpuConfig, MigDeviceConfig, MpsConfig
 from drayman.drivers.kit.driver import Driver
-from drayman.drivers.kit.errors import PrepareError
+from drayman.drivers.kit.errors import KitError, PrepareError
 from drayman.drivers.kit.model import (
     Allocated,
     Claim,
@@ -38,6 +38,7 @@ from drayman.drivers.nvidia.dividing import Divider
 from drayman.drivers.nvidia.health import Monitor
 from drayman.drivers.nvidia.nvml import Nvml
 from drayman.drivers.nvidia.partitions import MigDevice
+from drayman.drivers.nvidia.settings import KEEP, Settings
 from drayman.plugins.cdi import DeviceNode, Mount
 
 NVLINK_DOMAIN: Final = "nvidia.com/gpu.clique"
@@ -67,6 +68,11 @@ class NvidiaGpuDriver(Driver):
             help="With --dynamic-mig: at the start, destroy partitions that no claim has.",
         ),
         click.Option(
+            [KEEP],
+            is_flag=True,
+            help="Change no settings of GPUs, as where they are lent: compute mode, time slices and MIG stay as they are.",
+        ),
+        click.Option(
             ["--mps-dir"],
             type=click.Path(path_type=Path),
             default=MPS_DIR,
@@ -90,12 +96,15 @@ class NvidiaGpuDriver(Driver):
         destroy_unknown_mig: bool = False,
         mps_dir: Path = MPS_DIR,
         ignored_xids: Collection[int] = (),
+        keep_settings: bool = False,
         *,
         nvml: Nvml | None = None,
         root: Path = Path("/"),
     ) -> None:
-        """`nvml` and `root` are replaced by tests. Raises KitError if the machine has no NVML."""
+        """`nvml` and `root` are replaced by tests. Raises KitError if the machine has no NVML, or options exclude each other."""
         super().__init__(node)
+        if dynamic_mig and keep_settings:
+            raise KitError(f"--dynamic-mig switches MIG on and off, which {KEEP} forbids")
         self._dynamic = dynamic_mig
         self._destroy_unknown = destroy_unknown_mig
         self._mps_dir = mps_dir
@@ -105,6 +114,7 @@ class NvidiaGpuDriver(Driver):
         """GPUs by their names."""
         self._monitor = Monitor(self._nvml, ignored_xids)
         self._divider = Divider(self._nvml, self._monitor, lambda: self.folder)
+        self._settings = Settings(self._nvml, kept=keep_settings)
 
     @classmethod
     def config_type(cls, device: Device) -> type[Config] | None:
@@ -181,7 +191,9 @@ class NvidiaGpuDriver(Driver):
             device_nodes=files.common_nodes(self._root),
             mounts=mounts,
             hooks=hooks,
-            state=None if daemon is None else to_builtins(_State(mps=str(daemon.folder))),
+            state=to_builtins(
+                _State("" if daemon is None else str(daemon.folder), self._settings.kept)
+            ),
         )
 
     def _use(self, device: Allocated) -> _Used:
@@ -194,10 +206,16 @@ class NvidiaGpuDriver(Driver):
             nodes, uuid = files.partition_nodes(self._root, gpu.minor, *ids), made.uuid
         else:
             if not device.admin_access:
-                self._divider.put_together(gpu)
+                self._put_together(gpu)
             nodes, uuid = files.gpu_nodes(self._root, gpu.minor, gpu.slot.bus_id), gpu.uuid
         mps = None if device.admin_access else self._share(gpu, device)
         return _Used(device, uuid, nodes, mps)
+
+    def _put_together(self, gpu: Gpu) -> None:
+        if not self._settings.kept:
+            self._divider.put_together(gpu)
+        elif self._nvml.partitions.mode(gpu.uuid):
+            raise PrepareError(f"{gpu.name} is in MIG mode, and the driver runs with {KEEP}")
 
     def _partition(self, gpu: Gpu, device: Allocated) -> MigDevice:
         """Raises PrepareError for one that is not there and is not to be made: whoever only looks changes nothing."""
@@ -211,8 +229,9 @@ class NvidiaGpuDriver(Driver):
     def unprepare(self, claim: Claim) -> None:
         """What of it cannot be undone does not keep the rest."""
         undoing: list[Callable[[], None]] = [self._mps_daemon(claim).stop]
+        kept = self._settings.kept if claim.state is None else _state(claim).kept
         undoing += [
-            partial(self._give_back, each) for each in claim.devices if not each.admin_access
+            partial(self._give_back, each, kept) for each in claim.devices if not each.admin_access
         ]
         problems = []
         for undo in undoing:
@@ -223,8 +242,8 @@ class NvidiaGpuDriver(Driver):
         if problems:
             raise PrepareError("; ".join(problems))
 
-    def _give_back(self, device: Allocated) -> None:
-        """A GPU that is gone has taken its state with it."""
+    def _give_back(self, device: Allocated, kept: bool) -> None:
+        """A GPU that is gone has taken its state with it. `kept`: its settings were not changed."""
         if not self._nvml.is_there(_gpu_uuid(device)):
             _log.warning("%s is gone: there is nothing to undo", device.name)
             return
@@ -232,18 +251,8 @@ class NvidiaGpuDriver(Driver):
         if _is_partition(device):
             if device.device.consumes_counters:
                 self._divider.destroy(gpu, device.name)
-        elif _sharing(device) is not None:
-            self._nvml.set_exclusive(gpu.uuid, exclusive=False)
-        if _is_sliced(device):
-            self._end_time_slices(gpu)
-
-    @staticmethod
-    def _end_time_slices(gpu: Gpu) -> None:
-        """Where the program is missing, there are none: it may be why the claim could not be prepared."""
-        if programs.is_installed(programs.SMI):
-            programs.set_time_slice(gpu.uuid, 0)
-        else:
-            _log.warning("the time slices of %s stay: there is no %s", gpu.name, programs.SMI)
+        elif _sharing(device) is not None and not kept:
+            self._settings.reset(gpu, sliced=_is_sliced(device))
 
     def _share(self, gpu: Gpu, device: Allocated) -> MpsConfig | None:
         """Sets how a device is shared; the settings of MPS, if that is how."""
@@ -254,11 +263,10 @@ class NvidiaGpuDriver(Driver):
         if not isinstance(config, GpuConfig) or config.sharing is None:
             return None
         if config.sharing.strategy == MPS:
-            self._nvml.set_exclusive(gpu.uuid, exclusive=True)
+            self._settings.leave_to_mps(gpu)
             return config.sharing.mps_config
-        self._nvml.set_exclusive(gpu.uuid, exclusive=False)
         assert config.sharing.time_slicing_config is not None, "completed when it was decoded"
-        programs.set_time_slice(gpu.uuid, config.sharing.time_slicing_config.number)
+        self._settings.slice(gpu, config.sharing.time_slicing_config)
         return None
 
     def _start_mps(self, claim: Claim, used: Sequence[_Used]) -> programs.MpsDaemon | None:
@@ -275,8 +283,8 @@ class NvidiaGpuDriver(Driver):
 
     def _mps_daemon(self, claim: Claim) -> programs.MpsDaemon:
         """Where it was started, whatever the options say by now."""
-        state = convert(claim.state or {}, _State)
-        return programs.MpsDaemon(Path(state.mps) if state.mps else self._mps_dir / claim.uid)
+        started = _state(claim).mps
+        return programs.MpsDaemon(Path(started) if started else self._mps_dir / claim.uid)
 
     # --- Health --------------------------------------------------------------------------------
 
@@ -291,6 +299,12 @@ class _State(Struct, frozen=True, omit_defaults=True):
 
     mps: str = ""
     """The folder of its control daemon."""
+    kept: bool = False
+    """Whether the settings of its GPUs were left alone."""
+
+
+def _state(claim: Claim) -> _State:
+    return convert(claim.state or {}, _State)
 
 
 @dataclass(frozen=True, slots=True)
