@@ -1,4 +1,4 @@
-"""What a program gets of the first GPU that it sees: whether it may have so many MiB of its memory at once, and how fast it writes them.
+"""What a program gets of the first GPU that it sees: how many MiB of its memory, one piece after the other, and how fast it writes the first.
 
     python use_cuda.py 512 2048 --seconds 5
 
@@ -67,43 +67,36 @@ class Gpu:
             raise CudaError(f"cuMemAlloc: {self._cuda.name_of(problem)}")
         return place
 
-    def free(self, place: ctypes.c_uint64) -> None:
-        self._cuda.call("cuMemFree_v2", place)
-
-    def write(self, mebibytes: int, seconds: float) -> str:
-        """Over and over into memory of that size: how fast, and when, by the clock that all programs of a machine share."""
-        place = self.allocate(mebibytes)
-        if place is None:
-            raise CudaError(f"{mebibytes} MiB are refused now")
-        begin, rounds = monotonic(), 0
+    def write(self, place: ctypes.c_uint64, mebibytes: int, seconds: float) -> str:
+        """Into the same memory, over and over: how fast, and when, by the clock that all programs of a machine share."""
+        size, rounds, begin = ctypes.c_size_t(mebibytes * MEBIBYTE), 0, monotonic()
         while (now := monotonic()) < begin + seconds:
             for _ in range(ROUNDS):
-                size = ctypes.c_size_t(mebibytes * MEBIBYTE)
                 self._cuda.call("cuMemsetD8_v2", place, ctypes.c_ubyte(rounds % 256), size)
                 rounds += 1
             self._cuda.call("cuCtxSynchronize")
-        self.free(place)
         rate = rounds * mebibytes / 1024 / (now - begin)
         return f"{rate:.0f} GiB/s written from {begin:.1f} s to {now:.1f} s"
 
 
 def describe(gpu: Gpu, sizes: list[int], seconds: float) -> str:
-    """The GPU, which of the sizes it gives, and how fast the smallest is written. Raises CudaError."""
-    found = []
-    for size in sizes:
-        place = gpu.allocate(size)
-        found.append(f"{size} MiB {'refused' if place is None else 'allocated'}")
-        if place is not None:
-            gpu.free(place)
-    if seconds:
-        found.append(gpu.write(min(sizes), seconds))
+    """The GPU, how much memory it gives at once, and how fast the first of it is written. Raises CudaError."""
+    places = [gpu.allocate(size) for size in sizes]
+    found = [
+        f"{size} MiB {'refused' if place is None else 'allocated'}"
+        for size, place in zip(sizes, places, strict=True)
+    ]
+    if seconds and places[0] is not None:
+        found.append(gpu.write(places[0], sizes[0], seconds))
     return f"{gpu.name}: {', '.join(found)}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Say what this process gets of its first GPU.")
-    parser.add_argument("sizes", metavar="MIB", nargs="+", type=int, help="ask for so much memory")
-    parser.add_argument("--seconds", type=float, default=0, help="write into the least of it")
+    parser.add_argument(
+        "sizes", metavar="MIB", nargs="+", type=int, help="pieces of memory to ask for"
+    )
+    parser.add_argument("--seconds", type=float, default=0, help="write into the first piece")
     options = parser.parse_args()
     signal.alarm(LONGEST_S)  # a GPU that hangs must not keep whoever asks
     try:

@@ -193,6 +193,7 @@ async def test_a_driver_that_is_started_again_does_not_clear_taints_before_it_kn
         async with w.plugin(first):
             first.news.put_nowait([Health(device="probe-0", healthy=False)])
             (sick,) = await w.until_slices(lambda found: len(found) == 1)
+        await w.kubelet.deregistered(NAME)
         second = SickProbe()
         async with w.plugin(second) as plugin:
             claim = await w.claim("c", "probe-1")

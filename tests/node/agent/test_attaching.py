@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import shutil
 import socket
@@ -92,6 +93,26 @@ async def test_input_without_a_client_waits(once: bool, tmp_path: Path) -> None:
         ended = await attempt.wait()
     assert ended.code == (0 if once else 137)
     assert "".join(line[9:] for line in lines(attempt)) == ("one" if once else "onetwo")
+
+
+async def test_a_client_that_leaves_while_it_is_joined(tmp_path: Path) -> None:
+    """In whatever moment it does, nothing that was opened for it stays open."""
+    launch = Launch(argv=("cat",), env=ENV, stdin=True)
+    async with asyncio.timeout(PATIENCE_S), attempted(tmp_path / "0", launch) as attempt:
+        (await attached(attempt)).close()
+        before = set(os.listdir("/proc/self/fd"))
+        for moments in range(20):
+            joining = asyncio.create_task(join_container(attempt.folder, ALL, Collected()))
+            for _ in range(moments):
+                await asyncio.sleep(0)
+            joining.cancel()
+            await asyncio.wait((joining,))
+            assert joining.cancelled()
+            del joining
+            await asyncio.sleep(0)  # transports close their sockets then
+            gc.collect()  # what nobody has closed says so
+        assert set(os.listdir("/proc/self/fd")) <= before
+        attempt.signal(9)
 
 
 async def test_a_shim_that_has_no_time_for_another_client(tmp_path: Path) -> None:

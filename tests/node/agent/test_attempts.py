@@ -6,7 +6,9 @@ import asyncio
 import os
 import resource
 import signal
+import stat
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -267,6 +269,57 @@ async def test_own_root(tmp_path: Path) -> None:
     finally:
         attempt.signal(signal.SIGKILL)
         await attempt.wait()
+
+
+def may_make_devices() -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder, "null")
+        try:
+            os.mknod(made, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+            made.write_text("")
+        except OSError:
+            return False
+    return True
+
+
+@pytest.mark.skipif(not may_make_devices(), reason="device files cannot be made and used here")
+@pytest.mark.parametrize("has_image", [False, True])
+async def test_a_container_uses_the_devices_that_it_is_given_alone(
+    tmp_path: Path, has_image: bool
+) -> None:
+    """Also one that makes a device file itself, as NVIDIA's libraries do for root; one that is not on the host is made for it."""
+    usable = "(: > {0}) 2>/dev/null && echo {0} is usable"
+    script = "; ".join(
+        (
+            "mknod /dev/made c 1 3 && test -c /dev/made",
+            *(usable.format(path) for path in ("/dev/made", "/dev/given", "/dev/null")),
+            "stat -c %a,%t,%T /dev/given",
+        )
+    )
+    image = tmp_path / "image"
+    for name in ("usr", "lib", "lib64", "bin"):
+        (image / name).mkdir(parents=True)
+    binds = [Bind(f"/{name}", f"/{name}") for name in ("usr", "lib", "lib64", "bin")]
+    given = DeviceFile("/dev/given", "/dev/none-on-the-host", major=1, minor=3, mode=0o606)
+    attempt = Attempt(tmp_path / "0")
+    attempt.start(
+        Launch(
+            argv=("sh", "-c", script),
+            env=ENV,
+            own_root=True,
+            binds=tuple(binds) if has_image else (),
+            devices=(given,),
+            image_root=str(image) if has_image else "",
+            is_writable=has_image,
+        )
+    )
+    ended = await attempt.wait()
+    assert [line.partition(" F ")[2] for line in lines(attempt)] == [
+        "/dev/given is usable",
+        "/dev/null is usable",
+        "606,1,3",
+    ]
+    assert ended.code == 0
 
 
 @pytest.mark.skipif(not may_mount(), reason="mount namespaces are not permitted")

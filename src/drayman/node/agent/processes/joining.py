@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -32,19 +34,34 @@ async def join_container(folder: Path, options: StreamOptions, streams: Streams)
     One that ends without having read its input breaks the connection for who writes. It is not the same one for who reads, because there
     may be output on its way.
     """
-    near, loop = await _connected(folder), asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=LONGEST)
-    _, writer = await asyncio.open_unix_connection(sock=near.dup())
-    reading, _ = await loop.create_unix_connection(lambda: Output(reader), sock=near)
-    tasks = [asyncio.create_task(_pass_sizes(writer, streams))]
-    if options.stdin:
-        tasks.append(asyncio.create_task(_pass_input(writer, streams)))
-    try:
-        await _pass_output(reader, streams)
-    finally:
-        reading.close()
-        writer.close()
-        await to_the_end(cancelled(*tasks))
+    async with _conversation(folder, reader) as writer:
+        tasks = [asyncio.create_task(_pass_sizes(writer, streams))]
+        if options.stdin:
+            tasks.append(asyncio.create_task(_pass_input(writer, streams)))
+        try:
+            await _pass_output(reader, streams)
+        finally:
+            await to_the_end(cancelled(*tasks))
+
+
+@asynccontextmanager
+async def _conversation(
+    folder: Path, reader: asyncio.StreamReader
+) -> AsyncIterator[asyncio.StreamWriter]:
+    """The connection for who writes, while the reader has one, too. A client may leave at any moment of this."""
+    with ExitStack() as opened:
+        near = await _connected(folder)
+        try:
+            _, writer = await asyncio.open_unix_connection(sock=near.dup())
+            opened.callback(writer.close)
+            output, loop = Output(reader), asyncio.get_running_loop()
+            reading, _ = await loop.create_unix_connection(lambda: output, sock=near)
+            opened.callback(reading.close)
+        except BaseException:
+            near.close()
+            raise
+        yield writer
 
 
 async def _connected(folder: Path) -> socket.socket:

@@ -3,6 +3,8 @@
 A container that has mounts or devices sees a root of its own, in a mount namespace of its own: the host's files, the mounts where they are
 wanted, and in /dev the usual devices and its own. Directories that have to be made for mounts are made there and not on the host.
 With the root of an image, that is what it sees instead of the host's files; what it changes is kept in its folder, or refused.
+
+Device files that a program of root makes itself cannot be opened there: NVIDIA's libraries make those of all GPUs where they miss one.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ CLONE_NEWNS = 0x00020000
 CLONE_NEWUSER = 0x10000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
 MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 32, 4096, 16384, 1 << 18
+MNT_DETACH = 2
 USUAL_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 DEVICE_LINKS = {
     "fd": "/proc/self/fd",
@@ -131,6 +134,7 @@ def overlay(base: str, folder: str, target: str) -> None:
         "overlay",
         target,
         "overlay",
+        MS_NODEV,
         data=",".join(f"{name}={escaped(path)}" for name, path in layers),
     )
 
@@ -213,13 +217,21 @@ def fill_devices(root: str, nodes: list[dict[str, Any]]) -> None:
         if os.path.exists(node["host"]):
             bind(node["host"], root, node["path"])
         else:
-            base = os.open(root, os.O_PATH | os.O_DIRECTORY)
-            folder, name = place_of(base, node["path"])
-            kind = {"b": stat.S_IFBLK, "p": stat.S_IFIFO}.get(node["type"], stat.S_IFCHR)
-            device = os.makedev(node["major"], node["minor"])
-            os.mknod(name, kind | node["mode"], device, dir_fd=folder)
-            os.close(folder)
-            os.close(base)
+            bind_new_device(root, node)
+
+
+def bind_new_device(root: str, node: dict[str, Any]) -> None:
+    """A device whose file is not on the host. It is made where devices can be opened, and shown from there."""
+    folder = f"{root}/dev/shm"
+    mount("devices", folder, "tmpfs", MS_NOSUID, "mode=700")
+    try:
+        kind = {"b": stat.S_IFBLK, "p": stat.S_IFIFO}.get(node["type"], stat.S_IFCHR)
+        made = os.path.join(folder, "device")
+        os.mknod(made, kind, os.makedev(node["major"], node["minor"]))
+        os.chmod(made, node["mode"])
+        bind(made, root, node["path"])
+    finally:
+        unmount(folder, MNT_DETACH)
 
 
 def enter_own_root(root: str, start: dict[str, Any]) -> None:
@@ -235,9 +247,9 @@ def enter_own_root(root: str, start: dict[str, Any]) -> None:
     if base and start["is_writable"]:
         overlay(base, os.path.dirname(root), root)
         os.makedirs(f"{root}/dev", 0o755, exist_ok=True)
-        mount("dev", f"{root}/dev", "tmpfs", MS_NOSUID, "mode=755")
+        mount("dev", f"{root}/dev", "tmpfs", MS_NOSUID | MS_NODEV, "mode=755")
     else:
-        mount("root", root, "tmpfs", MS_NOSUID, "mode=755")
+        mount("root", root, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755")
         places = [*(path for _, path, *_ in binds), *(node["path"] for node in nodes)]
         opened = folders_to_open(base, places)
         copy_folder(base, "/", root, opened)
@@ -245,5 +257,5 @@ def enter_own_root(root: str, start: dict[str, Any]) -> None:
     for source, path, read_only, sub_path in binds:
         bind(source, root, path, read_only, sub_path)
     if base and not start["is_writable"]:
-        mount("none", root, flags=MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID)
+        mount("none", root, flags=MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
     os.chroot(root)

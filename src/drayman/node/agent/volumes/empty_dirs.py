@@ -14,7 +14,6 @@ from drayman.node.agent.processes import roots
 from drayman.node.agent.spec import EmptyDirSource
 
 MEMORY: Final = "Memory"
-_DETACH: Final = 2
 
 
 def size_of(source: EmptyDirSource, memory: int | None) -> int | None:
@@ -48,4 +47,4 @@ def unmount_all(folder: Path) -> None:
         return
     for volume in folder.iterdir():
         if os.path.ismount(volume):
-            roots.unmount(str(volume), _DETACH)
+            roots.unmount(str(volume), roots.MNT_DETACH)
