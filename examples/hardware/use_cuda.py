@@ -1,4 +1,4 @@
-"""What a program gets of the first GPU that it sees: how many MiB of its memory, one piece after the other, and how fast it writes the first.
+"""What a program gets of the first GPU that it sees: how many MiB of its memory, piece by piece, and how fast it writes the first.
 
     python use_cuda.py 512 2048 --seconds 5
 
