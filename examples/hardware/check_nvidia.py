@@ -17,10 +17,12 @@ import faulthandler
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,8 +43,10 @@ from drayman.testing import FakeKubelet, TestCluster
 
 NAME = NvidiaGpuDriver.name
 CUDA = [sys.executable, str(Path(__file__).with_name("use_cuda.py").absolute())]
-BELOW, ABOVE = "512", "2048"
-"""MiB, of which the limit of MPS allows one."""
+LIMIT = "4Gi"
+"""Of MPS. What CUDA itself takes of a GPU counts, which can be more than 0.5Gi."""
+BELOW, ABOVE = "512", "8192"
+"""MiB, of which the limit allows one."""
 BUSY = ["--seconds", "5"]
 STEP_S = 120.0
 WHEN = re.compile(r"from ([0-9.]+) s to ([0-9.]+) s")
@@ -106,7 +110,7 @@ def by_slices(kept: bool) -> Any:
 
 
 def by_mps() -> Any:
-    sharing = {"strategy": "MPS", "mpsConfig": {"defaultPinnedDeviceMemoryLimit": "1Gi"}}
+    sharing = {"strategy": "MPS", "mpsConfig": {"defaultPinnedDeviceMemoryLimit": LIMIT}}
     return HEAD | {"kind": "GpuConfig", "sharing": sharing}
 
 
@@ -167,26 +171,32 @@ class Trial:
     kind: str
     commands: tuple[list[str], ...]
     config: Any = None
+    claim: str = "c"
+    """Empty for pods that have none."""
     look: tuple[str, ...] = ()
-    """A command that is run in the first pod while it runs."""
+    """A command that is run in a pod while it runs, and has to say what the pod has said."""
+    shown: tuple[tuple[str, ...], ...] = ()
+    """Others, of which it is shown what they say."""
     problem: Callable[[str], str] = lambda _: ""
-    """What is wrong with what they say."""
+    """What is wrong with what the pods say."""
 
     async def run(self, cluster: GpuCluster) -> str:
         """What the pods say. Raises StepError."""
         names = [f"p{number}" for number in range(len(self.commands))]
         try:
-            await cluster.claim("c", self.kind, self.config)
+            if self.claim:
+                await cluster.claim(self.claim, self.kind, self.config)
             for name, command in zip(names, self.commands, strict=True):
-                await cluster.pod(name, "c", command)
+                await cluster.pod(name, self.claim, command)
             said = [await self._said(cluster, name) for name in names]
+            text = " | ".join(" / ".join(each.splitlines()) for each in said)
+            problem = self.problem(text)
+            if problem:
+                raise StepError(f"{problem}: {text}")
+            more = [await self._shown(cluster, names[0], command) for command in self.shown]
         finally:
-            await cluster.remove(names, "c")
-        text = " | ".join(" / ".join(each.splitlines()) for each in said)
-        problem = self.problem(text)
-        if problem:
-            raise StepError(f"{problem}: {text}")
-        return text
+            await cluster.remove(names, self.claim)
+        return "\n".join((text, *more))
 
     async def _said(self, cluster: GpuCluster, name: str) -> str:
         await cluster.reached(name, *(("Running",) if self.look else ("Succeeded",)))
@@ -199,10 +209,20 @@ class Trial:
         seen = await cluster.kubectl("exec", name, "--", *self.look)
         return logs if seen == logs else f"{logs}; exec says {seen}"
 
+    @staticmethod
+    async def _shown(cluster: GpuCluster, pod: str, command: tuple[str, ...]) -> str:
+        words = ("kubectl", "exec", pod, "--", *command)
+        text = f"$ {shlex.join(words)}\n{await cluster.kubectl(*words[1:])}"
+        return textwrap.indent(text.rstrip(), "  ")
+
 
 def only_one_gpu(text: str) -> str:
     count = text.count("GPU ")
     return "" if count == 1 else f"{count} GPUs are seen, and one is asked for"
+
+
+def no_gpu(text: str) -> str:
+    return "it sees what it has not asked for" if "GPU 0" in text else ""
 
 
 def together(text: str) -> str:
@@ -226,14 +246,23 @@ def one_partition(text: str) -> str:
 def trials(smi: str, kept: bool) -> dict[str, Trial]:
     """By what they show; the partition comes last, because it needs the driver to divide GPUs."""
     listing = ["sh", "-c", f"{smi} -L; exec sleep 300"]
+    unasked = ["sh", "-c", f"{smi} -L || true"]
+    inside = ((smi,), ("sh", "-c", "ls -1 /dev/nvidia*"), ("printenv", "NVIDIA_VISIBLE_DEVICES"))
     below, both = [*CUDA, BELOW, *BUSY], [*CUDA, BELOW, ABOVE, *BUSY]
     return {
         "a pod, its logs and exec": Trial(
-            "gpu", (listing,), look=(smi, "-L"), problem=only_one_gpu
+            "gpu",
+            (listing,),
+            look=(smi, "-L"),
+            shown=inside if shutil.which("kubectl") else (),
+            problem=only_one_gpu,
         ),
+        "a pod without a claim": Trial("gpu", (unasked,), claim="", problem=no_gpu),
         "a pod that uses CUDA": Trial("gpu", (both,)),
         "two pods by time slices": Trial("gpu", (below, below), by_slices(kept), problem=together),
-        "two pods by MPS, 1Gi each": Trial("gpu", (both, both), by_mps(), problem=together_below),
+        f"two pods by MPS, {LIMIT} each": Trial(
+            "gpu", (both, both), by_mps(), problem=together_below
+        ),
         "a pod in a partition": Trial("mig", ([smi, "-L"],), problem=one_partition),
     }
 

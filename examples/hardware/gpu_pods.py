@@ -77,19 +77,16 @@ class GpuCluster:
         return f"device.driver == '{self.driver}' && device.attributes['{self.driver}'].type == '{kind}'"
 
     async def pod(self, name: str, claim: str, command: Sequence[str]) -> None:
-        """A pod that runs a program of the host with the devices of a claim."""
-        container = {
-            "name": "main",
-            "image": "host",
-            "command": list(command),
-            "resources": {"claims": [{"name": "gpu"}]},
-        }
-        spec = {
+        """A pod that runs a program of the host with the devices of a claim, if one is named."""
+        container: dict[str, Any] = {"name": "main", "image": "host", "command": list(command)}
+        spec: dict[str, Any] = {
             "restartPolicy": "Never",
             "terminationGracePeriodSeconds": 1,
-            "resourceClaims": [{"name": "gpu", "resourceClaimName": claim}],
             "containers": [container],
         }
+        if claim:
+            container["resources"] = {"claims": [{"name": "gpu"}]}
+            spec["resourceClaims"] = [{"name": "gpu", "resourceClaimName": claim}]
         value: dict[str, Any] = {"metadata": {"name": name}, "spec": spec}
         await self.client.create(_PODS, value, NAMESPACE)
 
@@ -157,7 +154,7 @@ class GpuCluster:
 
     async def remove(self, pods: Sequence[str], claim: str) -> None:
         """Returns when nothing is left of them. Raises StepError if something stays."""
-        for resource, names in ((_PODS, pods), (_CLAIMS, [claim])):
+        for resource, names in ((_PODS, pods), (_CLAIMS, [claim] if claim else [])):
             for name in names:
                 try:
                     async with asyncio.timeout(END_S):

@@ -26,7 +26,8 @@ FOLDER = Path(__file__).parents[3] / "examples" / "hardware"
 SMI = """\
 #!/bin/sh
 [ "$1" = -L ] || exit 0
-for file in /dev/nvidia[0-9]*; do echo "GPU ${file#/dev/nvidia}: NVIDIA H200"; done
+for file in /dev/nvidia[0-9]*; do [ -e "$file" ] && echo "GPU ${file#/dev/nvidia}: NVIDIA H200"; done
+[ -e /dev/nvidia0 ] || echo no devices
 for file in /dev/nvidia-caps/*; do [ -e "$file" ] && echo "  capability $file"; done
 true
 """
@@ -122,12 +123,16 @@ def test_pods_that_share_a_gpu_use_it_together(rig: Rig, name: str) -> None:
     assert problem in rig.script.together(text)
     assert bool(rig.script.together(text)) == bool(problem)
     assert rig.script.together_below(text) == "the limit does not hold"
-    both = "512 MiB allocated, 2048 MiB refused "
+    both = "512 MiB allocated, 8192 MiB refused "
     assert problem in rig.script.together_below(f"{both}{first} | {both}{second}")
 
 
 async def test_pods_see_their_gpu_alone(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """By logs and exec of a real kubectl; what fails says why, and every claim is given back."""
+    refusal = "libcuda.so.1: cannot open shared object file: No such file or directory"
+    monkeypatch.setattr(
+        rig.script, "CUDA", [sys.executable, "-c", f"raise SystemExit({refusal!r})"]
+    )
     program = rig.folder / "bin" / "nvidia-smi"
     program.parent.mkdir()
     program.write_text(SMI)
@@ -136,11 +141,24 @@ async def test_pods_see_their_gpu_alone(rig: Rig, monkeypatch: pytest.MonkeyPatc
     driver = rig.driver()
     lines = [line async for line in rig.script.check_pods(driver, rig.folder, "gpu", False)]
     assert not driver.runs_hooks, "the node has said so"
-    assert lines[0] == "a pod, its logs and exec: done: GPU 0: NVIDIA H200"
-    assert lines[1].startswith("a pod that uses CUDA: not permitted: libcuda.so.1: ")
-    assert lines[2].startswith("two pods by time slices: not permitted: libcuda.so.1: ")
-    assert lines[3] == (
-        "two pods by MPS, 1Gi each: not permitted: claim c: driver gpu.nvidia.com:"
+    first, *shown = lines[0].splitlines()
+    assert first == "a pod, its logs and exec: done: GPU 0: NVIDIA H200"
+    assert shown[0] == f"  $ kubectl exec p0 -- {program}"
+    assert shown[1:] == [
+        "  $ kubectl exec p0 -- sh -c 'ls -1 /dev/nvidia*'",
+        "  /dev/nvidia-modeset",
+        "  /dev/nvidia-uvm",
+        "  /dev/nvidia-uvm-tools",
+        "  /dev/nvidia0",
+        "  /dev/nvidiactl",
+        "  $ kubectl exec p0 -- printenv NVIDIA_VISIBLE_DEVICES",
+        "  void",
+    ]
+    assert lines[1] == "a pod without a claim: done: no devices"
+    assert lines[2].startswith("a pod that uses CUDA: not permitted: libcuda.so.1: ")
+    assert lines[3].startswith("two pods by time slices: not permitted: libcuda.so.1: ")
+    assert lines[4] == (
+        "two pods by MPS, 4Gi each: not permitted: claim c: driver gpu.nvidia.com:"
         " nvidia-cuda-mps-control is not installed on the node"
     )
     assert rig.fake.gpus[0].compute_mode == 0

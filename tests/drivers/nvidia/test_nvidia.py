@@ -153,6 +153,17 @@ def test_without_hooks_libraries_have_all_their_names(
     assert prepared.hooks == []
 
 
+def test_programs_are_there_wherever_the_machine_has_them(rig: Rig) -> None:
+    """Where NVIDIA's files are in a folder of their own, the usual place has a script that calls them; links are followed."""
+    for folder in ("usr/bin", "usr/local/nvidia/bin"):
+        program(rig.machine.path(f"{folder}/nvidia-smi"), "#!/bin/sh\n")
+    rig.machine.link("bin", "usr/bin")
+    assert [mount.container_path for mount in rig.driver.prepare(rig.claim("gpu-0")).mounts] == [
+        "/usr/bin/nvidia-smi",
+        "/usr/local/nvidia/bin/nvidia-smi",
+    ]
+
+
 TOOLKIT = """\
 #!/bin/sh
 cat <<'END'

@@ -123,6 +123,13 @@ def test_cpus_without_control_groups() -> None:
     assert format_cpus(cpus) == "0-1,4"
 
 
+HIDDEN = (
+    "no hierarchy of control groups is mounted",
+    "the control group of this process cannot be seen from here",
+)
+"""What is said of version 1, and of version 2."""
+
+
 @pytest.mark.skipif(
     os.geteuid() != 0 or not may_mount(), reason="only root can hide the hierarchies"
 )
@@ -145,8 +152,8 @@ async def test_where_nothing_can_be_enforced() -> None:
             agent.terminate()
             _, errors = await asyncio.to_thread(agent.communicate)
         (event,) = await here.events("LimitsNotEnforced")
-        why = "no hierarchy of control groups is mounted"
-        assert event["note"] == f"container main: limits of memory are not enforced: {why}"
+        why = event["note"].removeprefix("container main: limits of memory are not enforced: ")
+        assert why in HIDDEN
         assert errors.decode().count(why) == 1
 
 

@@ -27,7 +27,7 @@ _PROGRAMS: Final = (
     "nvidia-cuda-mps-control",
     "nvidia-cuda-mps-server",
 )
-_PROGRAM_FOLDERS: Final = ("usr/bin", "usr/local/bin", "usr/sbin", "bin")
+_PROGRAM_FOLDERS: Final = ("usr/bin", "usr/local/bin", "usr/sbin", "bin", "usr/local/nvidia/bin")
 _LIBRARIES: Final = (
     "libcuda.so",
     "libcudadebugger.so",
@@ -150,11 +150,14 @@ def fixed_device_files(root: Path, folder: Path) -> list[Mount]:
 
 
 def _programs(root: Path) -> Iterator[str]:
+    """In every folder that has them: one in the usual place may call another one."""
+    folders: dict[Path, str] = {}
+    for folder in _PROGRAM_FOLDERS:
+        folders.setdefault((root / folder).resolve(), folder)  # /bin is /usr/bin on most machines
     for name in _PROGRAMS:
-        for folder in _PROGRAM_FOLDERS:
+        for folder in folders.values():
             if (root / folder / name).exists():
                 yield f"/{folder}/{name}"
-                break
 
 
 def libraries(root: Path) -> list[Library]:

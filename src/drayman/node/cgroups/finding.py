@@ -109,7 +109,7 @@ def _separate(mounts: Sequence[Mount], groups: dict[str, str]) -> Hierarchies:
 def _unified(mount: Mount, groups: dict[str, str]) -> Hierarchies:
     """Version 2."""
     own = folder_of(mount, groups.get("", "/"))
-    if own is None:
+    if own is None or not own.is_dir():
         raise CannotLimitError("the control group of this process cannot be seen from here")
     base = own.parent if own.name == AGENT else own
     there = _text(base, "cgroup.controllers").split()
