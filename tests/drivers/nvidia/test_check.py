@@ -16,6 +16,7 @@ import pytest
 
 from drayman.cli.errors import UserError
 from drayman.cli.node_agent import find_drivers
+from drayman.drivers.nvidia import programs
 from drayman.drivers.nvidia.nvml import Nvml
 from drayman.drivers.profiles import PROFILES
 from drayman.testing import FakeMachine, FakeNvml
@@ -133,6 +134,7 @@ async def test_pods_see_their_gpu_alone(rig: Rig, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(
         rig.script, "CUDA", [sys.executable, "-c", f"raise SystemExit({refusal!r})"]
     )
+    monkeypatch.setattr(programs, "MPS_CONTROL", "no-mps-control")  # wherever this runs
     program = rig.folder / "bin" / "nvidia-smi"
     program.parent.mkdir()
     program.write_text(SMI)
@@ -159,7 +161,7 @@ async def test_pods_see_their_gpu_alone(rig: Rig, monkeypatch: pytest.MonkeyPatc
     assert lines[3].startswith("two pods by time slices: not permitted: libcuda.so.1: ")
     assert lines[4] == (
         "two pods by MPS, 4Gi each: not permitted: claim c: driver gpu.nvidia.com:"
-        " nvidia-cuda-mps-control is not installed on the node"
+        " no-mps-control is not installed on the node"
     )
     assert rig.fake.gpus[0].compute_mode == 0
 
