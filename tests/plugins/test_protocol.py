@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
+from drayman.plugins.model import HealthState
 from drayman.plugins.protocol import (
     dra_v1_pb2,
     dra_v1beta1_pb2,
@@ -14,6 +15,7 @@ from drayman.plugins.protocol import (
     health_pb2,
     registration_pb2,
 )
+from drayman.plugins.services import reports_of
 
 STRING, BOOL, INT64, ENUM, MESSAGE = (
     FieldDescriptor.TYPE_STRING,
@@ -150,6 +152,18 @@ def test_an_absent_share_differs_from_an_empty_one() -> None:
 def test_health_has_the_numbers_of_the_protocol() -> None:
     """States of health go over the wire as numbers."""
     assert dict(health_pb2.HealthStatus.items()) == {"UNKNOWN": 0, "HEALTHY": 1, "UNHEALTHY": 2}
+
+
+def test_a_health_that_is_not_known_is_unknown() -> None:
+    """A later version may have more states, and a driver may be wrong; the reports about its other devices count."""
+    reports = [
+        health_pb2.DeviceHealth(
+            device=health_pb2.DeviceIdentifier(pool_name="n", device_name=name), health=state
+        )
+        for name, state in (("odd", 7), ("well", 1))
+    ]
+    found = reports_of(health_pb2.NodeWatchResourcesResponse(devices=reports))
+    assert [each.state for each in found] == [HealthState.UNKNOWN, HealthState.HEALTHY]
 
 
 def test_the_modules_are_what_the_files_generate(tmp_path: Path) -> None:

@@ -188,13 +188,21 @@ def health_response(reports: Sequence[ReportedHealth]) -> health_pb2.NodeWatchRe
     )
 
 
+def _state_of(number: int) -> HealthState:
+    """A number that this version does not know says nothing."""
+    try:
+        return HealthState(number)
+    except ValueError:
+        return HealthState.UNKNOWN
+
+
 def reports_of(response: health_pb2.NodeWatchResourcesResponse) -> tuple[ReportedHealth, ...]:
     """The reports in a message."""
     return tuple(
         ReportedHealth(
             each.device.pool_name,
             each.device.device_name,
-            HealthState(each.health),
+            _state_of(each.health),
             each.last_updated_time,
             each.health_check_timeout_seconds,
             each.message,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import resource
 import signal
@@ -269,6 +270,36 @@ async def test_own_root(tmp_path: Path) -> None:
     finally:
         attempt.signal(signal.SIGKILL)
         await attempt.wait()
+
+
+async def test_a_container_is_followed_again_when_that_is_possible(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A node that has no descriptors left for a moment does not lose its containers; it says so once."""
+    calls = 0
+
+    def refuses(pid: int) -> int:
+        nonlocal calls
+        calls += 1
+        if calls < 3:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return really(pid)
+
+    really = os.pidfd_open
+    monkeypatch.setattr(os, "pidfd_open", refuses)
+    monkeypatch.setattr(attempts, "_LOOK_AGAIN_S", 0.01)
+    attempt = Attempt(tmp_path / "0")
+    attempt.start(Launch(argv=("sh", "-c", "exit 7"), env=ENV))
+    assert (await attempt.wait()).code == 7
+    assert [each.getMessage() for each in caplog.records] == [
+        f"{tmp_path}/0 cannot be followed for a moment: [Errno 24] Too many open files"
+    ]
+
+
+async def test_a_container_whose_folder_is_gone_counts_as_killed(tmp_path: Path) -> None:
+    """Nobody can tell what became of it, and its pod must be able to end."""
+    ended = await Attempt(tmp_path / "0").wait()
+    assert (ended.code, ended.failure) == (137, f"{tmp_path}/0 is gone")
 
 
 def may_make_devices() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -145,6 +146,27 @@ async def test_a_client_that_leaves(tmp_path: Path) -> None:
             await asyncio.wait((client,))
         finally:
             os.kill(int(streams.output), 9)
+
+
+async def test_a_client_that_leaves_while_its_command_is_started(tmp_path: Path) -> None:
+    """In whatever moment it does, nothing that was opened for it stays open."""
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        living(tmp_path / "0", Launch(argv=FOREVER, env=ENV)) as attempt,
+    ):
+        await run_inside(attempt, ("true",))
+        before = set(os.listdir("/proc/self/fd"))
+        for moments in range(8):
+            command = asyncio.create_task(run_inside(attempt, ("sleep", "1012")))
+            for _ in range(moments):
+                await asyncio.sleep(0)
+            command.cancel()
+            await asyncio.wait((command,))
+            assert command.cancelled()
+            del command
+            await asyncio.sleep(0)  # transports close their files then
+            gc.collect()  # what nobody has closed says so
+        assert set(os.listdir("/proc/self/fd")) <= before
 
 
 @pytest.mark.parametrize(

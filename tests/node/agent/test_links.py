@@ -94,6 +94,16 @@ def mounted(volume: Path, sub_path: str) -> Launch:
     return launch_of(pod, container, ("true",), ENV, {"v": volume}, cdi.merged(()), own_root=True)
 
 
+def test_a_mount_point_comes_before_what_lies_below_it(volume: Path) -> None:
+    """Whoever asks for which: a driver's mount does not cover a volume that is mounted in it."""
+    edits = cdi.ContainerEdits(mounts=(cdi.Mount(host_path="/usr", container_path="/data"),))
+    container = Container(volume_mounts=(VolumeMount(name="v", mount_path="/data/deep/own"),))
+    launch = launch_of(
+        RunnablePod(), container, ("true",), ENV, {"v": volume}, cdi.merged((edits,)), own_root=True
+    )
+    assert [bind.target for bind in launch.binds] == ["/data", "/data/deep/own"]
+
+
 @pytest.mark.parametrize("sub_path", ["far/new", "deep/away/new", "../outside/new", "loop/new"])
 def test_a_part_that_leads_out(sub_path: str, volume: Path) -> None:
     """It is refused by its name, and nothing is made anywhere."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import pty
 import shutil
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from drayman.node.agent.processes import terminals
 from drayman.node.agent.processes.attempts import may_mount
 from drayman.node.agent.processes.sessions import processes_of
 from drayman.node.agent.processes.terminals import on_terminal
@@ -192,3 +194,46 @@ async def test_what_a_command_said_that_ended_before_anybody_listened_arrives() 
             await asyncio.sleep(0)
         await terminal.pass_output(client)
     assert client.output == b"said"
+
+
+HANGS_ON = """
+import os, pty, signal, socket, sys, time
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+near, far = pty.openpty()
+socket.send_fds(socket.socket(fileno=int(sys.argv[1])), [b"x"], [near])
+time.sleep(1013)
+"""
+
+
+@pytest.mark.parametrize("opened", ["_Input", "Output"])
+async def test_a_client_that_leaves_while_its_terminal_is_opened(
+    opened: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its command ends, also one that does not mind that a terminal hangs up, and nothing stays open."""
+
+    def command(*, receiver: int) -> tuple[tuple[str, ...], dict[str, str]]:
+        return (sys.executable, "-c", HANGS_ON, str(receiver)), dict(os.environ)
+
+    def leaves(*arguments: object) -> object:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        return made(*arguments)
+
+    async def client() -> None:
+        async with on_terminal(command):
+            raise AssertionError("the terminal has been opened")
+
+    made = getattr(terminals, opened)
+    monkeypatch.setattr(terminals, opened, leaves)
+    before = set(os.listdir("/proc/self/fd"))
+    task = asyncio.create_task(client())
+    async with asyncio.timeout(PATIENCE_S):
+        await asyncio.wait((task,))
+    assert task.cancelled()
+    del task
+    await asyncio.sleep(0)  # transports close their files then
+    gc.collect()  # what nobody has closed says so
+    assert set(os.listdir("/proc/self/fd")) <= before
+    children = Path("/proc/self/task", str(os.getpid()), "children").read_text().split()
+    assert not any(b"1013" in Path("/proc", each, "cmdline").read_bytes() for each in children)

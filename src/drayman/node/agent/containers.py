@@ -219,7 +219,7 @@ class Containers:
         """Returns when nothing is left in the control groups of containers that have ended."""
         for name in self.seen:
             for attempt in attempts_of(self._folder / name):
-                while not attempt.remove_cgroups():
+                while not await asyncio.to_thread(attempt.remove_cgroups):
                     await asyncio.sleep(_CLEAR_AGAIN_S)
 
     def forget(self) -> None:

@@ -51,10 +51,12 @@ def launch_of(
     `image_root` is what the container sees instead of the host's files, and `is_writable` whether it may change that.
     """
     everything = {**env, **edits.env}
-    binds = (
+    binds = [
         *_volume_binds(pod, container, volumes, everything),
         *(Bind(m.host_path, m.container_path, "ro" in m.options) for m in edits.mounts),
-    )
+    ]
+    # A mount point has to be there before what lies below it, whoever asks for which.
+    binds.sort(key=lambda bind: bind.target.count("/"))
     devices = tuple(_device_file(completed(node)) for node in edits.device_nodes)
     own, security = container.security_context, security_of(pod, container)
     _refuse_root(pod, container, security)
@@ -65,7 +67,7 @@ def launch_of(
         own_root=bool(own_root or binds or devices or image_root),
         image_root=image_root,
         is_writable=is_writable,
-        binds=binds,
+        binds=tuple(binds),
         devices=devices,
         user=security.run_as_user,
         group=security.run_as_group,
@@ -109,8 +111,7 @@ def _volume_binds(
         # What the node fills in is for reading, whatever the mount says.
         read_only = mount.read_only or mount.name in filled
         found.append(Bind(str(volumes[mount.name]), mount.mount_path, read_only, sub_path))
-    # A mount point has to be there before what lies below it.
-    return sorted(found, key=lambda bind: bind.target.count("/"))
+    return found
 
 
 def _make_sub_path(volume: Path, sub_path: str, name: str) -> None:

@@ -73,10 +73,11 @@ class Acceptor:
             await asyncio.gather(*self._shaking, return_exceptions=True)
 
     async def _accept(self, listening: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
+        await _readable(listening)
         try:
-            accepted, _ = await loop.sock_accept(listening)
-        except ConnectionAbortedError:
+            # Not by the event loop, which loses a connection if it is told to stop in the moment in which that comes.
+            accepted, _ = listening.accept()
+        except (BlockingIOError, ConnectionAbortedError):
             return
         except OSError as error:
             _log.warning("no connection can be accepted for a moment: %s", error.strerror)
@@ -88,15 +89,11 @@ class Acceptor:
             return
         if len(self._shaking) >= self._limits.handshakes:
             self._drop_oldest_handshake()
+        accepted.setblocking(False)
+        # It has begun, and the connection is its own, before anything here can cancel it: `run` gives way after each.
         task = asyncio.create_task(self._shake_hands(accepted), name="handshake of a client")
         self._shaking[task] = None
-
-        def over(_: asyncio.Task[None]) -> None:
-            self._shaking.pop(task, None)
-            if task.cancelled():
-                accepted.close()  # it may not even have begun
-
-        task.add_done_callback(over)
+        task.add_done_callback(lambda done: self._shaking.pop(done, None))
 
     def _drop_oldest_handshake(self) -> None:
         if self._shaking:
@@ -128,6 +125,16 @@ class Acceptor:
             )
         except OSError as error:  # those of TLS are, too
             _log.debug("a client was not let in: %s", error)
+
+
+async def _readable(listening: socket.socket) -> None:
+    """Returns when somebody wants to connect."""
+    loop, somebody = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(listening, somebody.set)
+    try:
+        await somebody.wait()
+    finally:
+        loop.remove_reader(listening)
 
 
 @asynccontextmanager

@@ -36,6 +36,7 @@ KILLED: Final = 128 + signal.SIGKILL
 _KEPT: Final = 2
 """Attempts of one container whose logs are kept: the current one and the one before."""
 _POLL_S: Final = 0.01
+_LOOK_AGAIN_S: Final = 1.0
 _CREATE: Final = os.O_WRONLY | os.O_CREAT
 _log: Final = logging.getLogger(__name__)
 
@@ -183,7 +184,22 @@ class Attempt:
         return (self.folder / "running").exists()
 
     async def wait(self) -> Ended:
-        """Returns when it has ended, whoever started it."""
+        """Returns when it has ended, whoever started it. What keeps that from being seen passes, such as a lack of descriptors."""
+        is_told = False
+        while True:
+            try:
+                return await self._wait()
+            except FileNotFoundError:  # without its folder nobody can tell
+                why = f"{self.folder} is gone"
+                return Ended(KILLED, signal.SIGKILL, "", now(), why)
+            except OSError as error:
+                if not is_told:
+                    _log.warning("%s cannot be followed for a moment: %s", self.folder, error)
+                is_told = True
+                await asyncio.sleep(_LOOK_AGAIN_S)
+
+    async def _wait(self) -> Ended:
+        """Raises OSError."""
         if self._shim is not None:
             await _ended(self._shim)
             os.waitpid(self._shim, 0)
@@ -192,7 +208,7 @@ class Attempt:
         while (settled := await asyncio.to_thread(self.settle)) is None:
             # Who holds the lock is about to say who it is, or has ended and is about to let it go.
             await asyncio.sleep(_POLL_S)
-            with suppress(OSError, ValueError):
+            with suppress(FileNotFoundError, ValueError):
                 await _ended(int((self.folder / "shim").read_text()))
         return settled
 

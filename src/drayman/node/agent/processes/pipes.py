@@ -11,27 +11,29 @@ import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from io import FileIO
 
 
 @dataclass(frozen=True, slots=True)
 class Pipe:
     source: asyncio.StreamReader
-    far: int
+    far: FileIO
     """Is written to, by the process that gets it."""
 
 
 @asynccontextmanager
 async def reading_pipe() -> AsyncIterator[Pipe]:
-    """A pipe that is read until the context is left. Its far end is closed by `started`."""
+    """A pipe that is read until the context is left. Its far end is closed by `started`, if it comes to that."""
     near, far = os.pipe()
     source = asyncio.StreamReader()
-    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(source), os.fdopen(near, "rb", 0)
-    )
-    try:
-        yield Pipe(source, far)
-    finally:
-        transport.close()
+    with FileIO(far, "w") as writing:
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(source), FileIO(near)
+        )
+        try:
+            yield Pipe(source, writing)
+        finally:
+            transport.close()
 
 
 async def started(
@@ -43,5 +45,5 @@ async def started(
             *argv, env=env, stdin=stdin, stdout=out.far, stderr=err.far, start_new_session=True
         )
     finally:
-        for far in {out.far, err.far}:
-            os.close(far)
+        out.far.close()
+        err.far.close()

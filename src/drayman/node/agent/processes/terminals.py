@@ -7,13 +7,15 @@ import errno
 import os
 import socket
 import subprocess
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Final, Protocol
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
+from typing import Final, Protocol, TypeVar
 
 from drayman.node.agent.processes.window_sizes import packed, set_size
+from drayman.node.streams.finishing import to_the_end
 from drayman.node.streams.model import Streams, WindowSize
 
+T = TypeVar("T")
 _PIECE: Final = 32 * 1024
 
 
@@ -112,12 +114,26 @@ async def on_terminal(
                 pass_fds=(there.fileno(),),
                 start_new_session=True,
             )
-        near = await _received(here, process)
+        near = await _unless_left(process, _received(here, process))
+    async with AsyncExitStack() as held:
+        held.callback(os.close, near)
+        found = await _unless_left(process, held.enter_async_context(_opened(near)))
+        yield process, found
+
+
+async def _unless_left(process: asyncio.subprocess.Process, opening: Awaitable[T]) -> T:
+    """What is opened for a process. While that is under way, nobody else ends the process for whoever leaves."""
     try:
-        async with _opened(near) as found:
-            yield process, found
-    finally:
-        os.close(near)
+        return await opening
+    except BaseException:
+        with suppress(ProcessLookupError):  # it may have ended
+            process.kill()
+        await to_the_end(_gone(process))
+        raise
+
+
+async def _gone(process: asyncio.subprocess.Process) -> None:
+    await process.wait()
 
 
 async def _received(here: socket.socket, process: asyncio.subprocess.Process) -> int:
@@ -129,10 +145,6 @@ async def _received(here: socket.socket, process: asyncio.subprocess.Process) ->
     try:
         await arrived.wait()
         _, descriptors, _, _ = socket.recv_fds(here, 1, 1)
-    except BaseException:
-        process.kill()
-        await process.wait()
-        raise
     finally:
         loop.remove_reader(here)
     if descriptors:
@@ -145,12 +157,11 @@ async def _received(here: socket.socket, process: asyncio.subprocess.Process) ->
 async def _opened(near: int) -> AsyncIterator[Terminal]:
     loop = asyncio.get_running_loop()
     output = asyncio.StreamReader(limit=_PIECE)
-    reading, _ = await loop.connect_read_pipe(
-        lambda: Output(output), os.fdopen(os.dup(near), "rb", 0)
-    )
-    writing, input_ = await loop.connect_write_pipe(_Input, os.fdopen(os.dup(near), "wb", 0))
-    try:
+    with ExitStack() as opened:
+        reading, _ = await loop.connect_read_pipe(
+            lambda: Output(output), os.fdopen(os.dup(near), "rb", 0)
+        )
+        opened.callback(reading.close)
+        writing, input_ = await loop.connect_write_pipe(_Input, os.fdopen(os.dup(near), "wb", 0))
+        opened.callback(writing.abort)
         yield Terminal(near, output, input_)
-    finally:
-        reading.close()
-        writing.abort()
