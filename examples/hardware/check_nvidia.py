@@ -49,6 +49,9 @@ BELOW, ABOVE = "512", "8192"
 """MiB, of which the limit allows one."""
 BUSY = ["--seconds", "5"]
 STEP_S = 120.0
+LONGEST_S = 1800.0
+STATE = "name,driver_version,pci.bus_id,compute_mode,mig.mode.current,mig.mode.pending"
+"""Of a GPU, which is to be afterwards as it was before."""
 WHEN = re.compile(r"from ([0-9.]+) s to ([0-9.]+) s")
 REFUSALS = (
     "not permitted",
@@ -79,7 +82,7 @@ async def step(title: str, work: Awaitable[str]) -> str:
 # --- As a kubelet would ask -----------------------------------------------------------------------
 
 
-async def check(driver: NvidiaGpuDriver, folder: Path, kept: bool) -> AsyncIterator[str]:
+async def check(driver: NvidiaGpuDriver, folder: Path) -> AsyncIterator[str]:
     """The steps without containers, each as a line when it is done."""
     async with TestCluster(folder) as cluster, FakeKubelet(cluster.client, NODE, folder) as kubelet:
         await cluster.add_node(NODE)
@@ -91,20 +94,20 @@ async def check(driver: NvidiaGpuDriver, folder: Path, kept: bool) -> AsyncItera
                 yield line
             for kind in ("gpu", "mig"):
                 found = [each for each in devices if each.attributes["type"].string == kind]
-                for title, config in configs(kind, kept).items() if found else ():
+                for title, config in configs(kind, driver).items() if found else ():
                     work = use(cluster, kubelet, found[0], config)
                     yield await step(f"{found[0].name}, {title}", work)
 
 
-def configs(kind: str, kept: bool) -> dict[str, Any]:
+def configs(kind: str, driver: NvidiaGpuDriver) -> dict[str, Any]:
     """By what they show."""
     alone = {"alone": None}
-    return alone | {"time slices": by_slices(kept), "MPS": by_mps()} if kind == "gpu" else alone
+    return alone | {"time slices": by_slices(driver), "MPS": by_mps()} if kind == "gpu" else alone
 
 
-def by_slices(kept: bool) -> Any:
+def by_slices(driver: NvidiaGpuDriver) -> Any:
     """Slices of another length than the default one, if that may be set."""
-    slices = {"interval": "Default" if kept else "Long"}
+    slices = {"interval": "Default" if driver.keeps_settings else "Long"}
     sharing = {"strategy": "TimeSlicing", "timeSlicingConfig": slices}
     return HEAD | {"kind": "GpuConfig", "sharing": sharing}
 
@@ -243,7 +246,7 @@ def one_partition(text: str) -> str:
     return "" if text.count("MIG ") == 1 else "the partition is not seen alone"
 
 
-def trials(smi: str, kept: bool) -> dict[str, Trial]:
+def trials(smi: str, driver: NvidiaGpuDriver) -> dict[str, Trial]:
     """By what they show; the partition comes last, because it needs the driver to divide GPUs."""
     listing = ["sh", "-c", f"{smi} -L; exec sleep 300"]
     unasked = ["sh", "-c", f"{smi} -L || true"]
@@ -259,7 +262,9 @@ def trials(smi: str, kept: bool) -> dict[str, Trial]:
         ),
         "a pod without a claim": Trial("gpu", (unasked,), claim="", problem=no_gpu),
         "a pod that uses CUDA": Trial("gpu", (both,)),
-        "two pods by time slices": Trial("gpu", (below, below), by_slices(kept), problem=together),
+        "two pods by time slices": Trial(
+            "gpu", (below, below), by_slices(driver), problem=together
+        ),
         f"two pods by MPS, {LIMIT} each": Trial(
             "gpu", (both, both), by_mps(), problem=together_below
         ),
@@ -267,9 +272,7 @@ def trials(smi: str, kept: bool) -> dict[str, Trial]:
     }
 
 
-async def check_pods(
-    driver: NvidiaGpuDriver, folder: Path, kind: str, kept: bool
-) -> AsyncIterator[str]:
+async def check_pods(driver: NvidiaGpuDriver, folder: Path, kind: str) -> AsyncIterator[str]:
     """The steps with pods that want devices of a type, each as a line when it is done."""
     smi = shutil.which("nvidia-smi")
     if smi is None:
@@ -282,7 +285,7 @@ async def check_pods(
         except TimeoutError:
             yield f"pods: failed: nothing is published within {STEP_S:g} s"
             return
-        for title, trial in trials(smi, kept).items():
+        for title, trial in trials(smi, driver).items():
             if trial.kind == kind:
                 yield await step(title, trial.run(cluster))
 
@@ -300,41 +303,33 @@ def show(*command: str) -> None:
         print(f"({error})")
 
 
-STATE = "name,driver_version,pci.bus_id,compute_mode,mig.mode.current,mig.mode.pending"
-
-
-LONGEST_S = 1800.0
-
-
 async def main(kept: bool) -> None:
     # A library that hangs cannot be told to stop: better no end of the transcript than none of the program.
     faulthandler.dump_traceback_later(LONGEST_S, exit=True)
     print(f"{platform.platform()}, Python {platform.python_version()}, user {os.geteuid()}")
     for command in (("-L",), (f"--query-gpu={STATE}", "--format=csv")):
         show("nvidia-smi", *command)
-    await stages("as the GPUs are", "gpu", kept)
+    await stages("as the GPUs are", "gpu", keep_settings=kept)
     if kept:
         print(f"--- dynamic MIG: not permitted: {KEEP}")
     else:
-        await stages("dynamic MIG", "mig", kept, dynamic_mig=True)
+        await stages("dynamic MIG", "mig", dynamic_mig=True)
     print("--- afterwards")
     show("nvidia-smi", f"--query-gpu={STATE}", "--format=csv")
     faulthandler.cancel_dump_traceback_later()
 
 
-async def stages(title: str, kind: str, kept: bool, **options: bool) -> None:
+async def stages(title: str, kind: str, **options: bool) -> None:
     """As a kubelet would ask, and with pods, each with a driver of its own."""
     print(f"--- {title}", flush=True)
     for pods in (False, True):
         with tempfile.TemporaryDirectory(prefix="gpu") as text:
             folder = Path(text)
             try:
-                driver = NvidiaGpuDriver(
-                    NODE, mps_dir=folder / "mps", keep_settings=kept, **options
-                )
+                driver = NvidiaGpuDriver(NODE, mps_dir=folder / "mps", **options)
             except KitError as error:
                 raise SystemExit(str(error)) from error
-            lines = check_pods(driver, folder, kind, kept) if pods else check(driver, folder, kept)
+            lines = check_pods(driver, folder, kind) if pods else check(driver, folder)
             async for line in lines:
                 print(line, flush=True)
 
@@ -343,7 +338,7 @@ def settings_are_kept() -> bool:
     """Anything but the options that there are ends the program before it touches a GPU."""
     parser = argparse.ArgumentParser(
         description="Try the driver gpu.nvidia.com on this machine, and print a transcript.",
-        epilog="It changes GPUs while it runs: time slices, compute mode, MPS daemons, and MIG with its partitions."
+        epilog=f"Without {KEEP} it changes GPUs while it runs: time slices, compute mode, and MIG with its partitions."
         " Each step is undone before the next. Nothing else should use the GPUs meanwhile. It takes the rights of root.",
     )
     parser.add_argument(

@@ -79,7 +79,7 @@ class FakeGpu:
     """Each of its NVLinks, None for one that is down. By default those of its product, all to switches."""
     busy: bool = False
     """Whether a program uses it, so that it can be neither divided nor put together."""
-    is_lent: bool = False
+    is_virtual: bool = False
     """Whether it is a virtual GPU."""
     reports_errors: bool = True
     is_lost: bool = False
@@ -213,7 +213,7 @@ class FakeNvml:
         return _Values(total=handle.gpu.model.memory_bytes)
 
     def nvmlDeviceGetVirtualizationMode(self, handle: FakeGpu) -> int:
-        return 2 if handle.is_lent else 0
+        return 2 if handle.is_virtual else 0
 
     def nvmlDeviceGetPciInfo(self, handle: FakeGpu) -> _Values:
         return _Values(busId=f"0000{handle.gpu.slot.bus_id.upper()}")

@@ -74,7 +74,7 @@ async def test_each_step_says_what_happened_and_is_undone(
     """With the device files of one GPU alone; what the machine lacks is said in words."""
     monkeypatch.setenv("PATH", "/nonexistent")  # wherever this runs, NVIDIA's programs are missing
     add_capabilities(rig.machine, 0, instance=1)
-    lines = [line async for line in rig.script.check(rig.driver(), rig.folder, False)]
+    lines = [line async for line in rig.script.check(rig.driver(), rig.folder)]
     assert lines[0] == "published: done: 52 devices in 3 slices, 2 of type gpu, 50 of type mig"
     assert "    resource.kubernetes.io/pcieRoot: pci0000:15" in lines
     steps = [line for line in lines[1:] if not line.startswith(" ")]
@@ -87,7 +87,7 @@ async def test_each_step_says_what_happened_and_is_undone(
         f"gpu-0, MPS: not permitted: nvidia-cuda-mps-control {missing}",
     ]
     assert steps[3].startswith("gpu-0-mig-1g18gb-19-0, alone: done: ")
-    lines = [line async for line in rig.script.check_pods(rig.driver(), rig.folder, "gpu", False)]
+    lines = [line async for line in rig.script.check_pods(rig.driver(), rig.folder, "gpu")]
     assert lines == ["pods: not permitted: nvidia-smi is not installed"]
     assert rig.fake.gpus[0].made == {}
     assert rig.fake.gpus[0].compute_mode == 0
@@ -99,7 +99,7 @@ async def test_settings_are_kept_where_that_is_wanted(
     """Nothing is asked of NVIDIA's programs but the daemon of MPS, and no mode is set, also not for a moment."""
     monkeypatch.setenv("PATH", "/nonexistent")
     rig.fake.may_change = False
-    lines = [line async for line in rig.script.check(rig.driver(kept=True), rig.folder, True)]
+    lines = [line async for line in rig.script.check(rig.driver(kept=True), rig.folder)]
     steps = [line.partition(":")[0::2] for line in lines[1:] if not line.startswith(" ")]
     assert [(title, said.split(":")[0]) for title, said in steps] == [
         ("gpu-0, alone", " done"),
@@ -141,7 +141,7 @@ async def test_pods_see_their_gpu_alone(rig: Rig, monkeypatch: pytest.MonkeyPatc
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     driver = rig.driver()
-    lines = [line async for line in rig.script.check_pods(driver, rig.folder, "gpu", False)]
+    lines = [line async for line in rig.script.check_pods(driver, rig.folder, "gpu")]
     assert not driver.runs_hooks, "the node has said so"
     first, *shown = lines[0].splitlines()
     assert first == "a pod, its logs and exec: done: GPU 0: NVIDIA H200"
@@ -177,7 +177,7 @@ async def test_pods_are_looked_at_where_there_is_no_kubectl(
     (folder / "nvidia-smi").write_text(SMI)
     (folder / "nvidia-smi").chmod(0o755)
     monkeypatch.setenv("PATH", str(folder))
-    lines = rig.script.check_pods(rig.driver(), rig.folder, "gpu", False)
+    lines = rig.script.check_pods(rig.driver(), rig.folder, "gpu")
     assert await anext(lines) == (
         "a pod, its logs and exec: done: GPU 0: NVIDIA H200; exec is not tried, because there is no kubectl"
     )
@@ -194,7 +194,7 @@ async def test_a_partition_is_seen_by_its_capabilities(
     program.write_text(SMI)
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    (line,) = [line async for line in rig.script.check_pods(rig.driver(), rig.folder, "mig", False)]
+    (line,) = [line async for line in rig.script.check_pods(rig.driver(), rig.folder, "mig")]
     assert line == (
         "a pod in a partition: failed: the partition is not seen alone: GPU 0: NVIDIA H200"
         " /   capability /dev/nvidia-caps/nvidia-cap10 /   capability /dev/nvidia-caps/nvidia-cap11"

@@ -81,7 +81,7 @@ def test_partitions_that_cannot_be_destroyed_do_not_keep_the_driver_from_startin
     for gpu in rig.fake.gpus[:4]:
         make(rig, gpu, 2)
     busy, lost, lent, idle = rig.fake.gpus[:4]
-    busy.busy, lost.is_lost, lent.is_lent = True, True, True
+    busy.busy, lost.is_lost, lent.is_virtual = True, True, True
     rig.driver.recover([])
     assert [len(gpu.made) for gpu in (busy, lost, lent, idle)] == [1, 1, 1, 0]
     assert "partition gpu-0-mig-1g18gb-19-2 stays: " in caplog.text

@@ -100,7 +100,7 @@ def test_gpus_that_nobody_thinks_of_are_published(tmp_path: Path) -> None:
     """A virtual one is not divided, because the host has done that; one without memory of its own has no such capacity."""
     rig = Rig(tmp_path, "dgx-h200-mig", dynamic_mig=True)
     lent, bare = rig.fake.gpus[:2]
-    lent.is_lent = True
+    lent.is_virtual = True
     bare.gpu = replace(bare.gpu, model=replace(bare.gpu.model, memory_bytes=None, mig_profiles=()))
     found = rig.driver.discover()
     assert [device.name for device in found.groups[0]] == ["gpu-0", "gpu-1"]

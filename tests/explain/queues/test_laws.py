@@ -87,7 +87,7 @@ def test_every_remedy_helps(hall: Hall) -> None:
 
 
 @given(halls())
-def test_what_is_lent_is_what_is_borrowed(hall: Hall) -> None:
+def test_what_is_virtual_is_what_is_borrowed(hall: Hall) -> None:
     """In each flavor, unless more is used than there is: then less is lent."""
     found = overview(hall.world())
     borrowed: dict[str, Fraction] = {}

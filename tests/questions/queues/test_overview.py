@@ -41,7 +41,7 @@ def test_who_borrows_from_whom() -> None:
     }
 
 
-def test_the_quota_of_a_cohort_is_lent_first() -> None:
+def test_the_quota_of_a_cohort_is_virtual_first() -> None:
     """Only what exceeds it is lent by other queues."""
     hall = Hall().flavor("f").cohort("all", f=2).queue("a", "all", f=1).queue("b", "all", f=4)
     found = quotas(overview(hall.workload("w", "a", 4, has="f").world()))

@@ -116,6 +116,11 @@ class NvidiaGpuDriver(Driver):
         self._divider = Divider(self._nvml, self._monitor, lambda: self.folder)
         self._settings = Settings(self._nvml, kept=keep_settings)
 
+    @property
+    def keeps_settings(self) -> bool:
+        """Whether it leaves the settings of GPUs as they are."""
+        return self._settings.kept
+
     @classmethod
     def config_type(cls, device: Device) -> type[Config] | None:
         return config_type(DRIVER, device)
@@ -127,7 +132,7 @@ class NvidiaGpuDriver(Driver):
         if not (self._dynamic and self._destroy_unknown):
             return
         known = {each.name for claim in claims for each in claim.devices}
-        own = [each.gpu for each in self._read() if not (each.is_lost or each.facts.is_lent)]
+        own = [each.gpu for each in self._read() if not (each.is_lost or each.facts.is_virtual)]
         self._divider.destroy_unknown(own, known)
 
     def discover(self) -> Hardware:
@@ -156,7 +161,7 @@ class NvidiaGpuDriver(Driver):
         for each in found:
             model, facts = each.gpu.model, each.facts
             reset = not model.divides_when_idle
-            if not model.mig_profiles or facts.is_lent or (reset and not facts.mig_enabled):
+            if not model.mig_profiles or facts.is_virtual or (reset and not facts.mig_enabled):
                 fixed.append(each)
             else:
                 dividing.append(each.gpu)
@@ -229,6 +234,7 @@ class NvidiaGpuDriver(Driver):
     def unprepare(self, claim: Claim) -> None:
         """What of it cannot be undone does not keep the rest."""
         undoing: list[Callable[[], None]] = [self._mps_daemon(claim).stop]
+        # Of a claim that is only half prepared, nothing says how that was begun.
         kept = self._settings.kept if claim.state is None else _state(claim).kept
         undoing += [
             partial(self._give_back, each, kept) for each in claim.devices if not each.admin_access

@@ -75,7 +75,7 @@ class GpuFacts:
     mig_profiles: tuple[mig.Profile, ...]
     mig_devices: tuple[MigDevice, ...]
     """The partitions that it has, if it is in MIG mode."""
-    is_lent: bool
+    is_virtual: bool
     """Whether it is a virtual GPU, whose partitions the host has fixed."""
     links: Mapping[str, int] | None
     """How many of its NVLinks are active, by what is at their other end; None if that is not told."""
@@ -165,7 +165,7 @@ class Nvml:
             mig_enabled=mode,
             mig_profiles=() if mode is None else tuple(self.partitions.profiles_of(handle)),
             mig_devices=tuple(self.partitions.devices_of(handle)) if mode else (),
-            is_lent=self._is_lent(handle),
+            is_virtual=self._is_virtual(handle),
             links=self._links(handle),
             clique=self._clique(handle),
         )
@@ -176,7 +176,7 @@ class Nvml:
         except self._lib.NVMLError_NotSupported:
             return None
 
-    def _is_lent(self, handle: Any) -> bool:
+    def _is_virtual(self, handle: Any) -> bool:
         try:
             return bool(self._lib.nvmlDeviceGetVirtualizationMode(handle) == _VGPU_GUEST)
         except self._library.unsupported:

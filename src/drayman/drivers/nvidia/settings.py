@@ -1,6 +1,7 @@
 """Settings of whole GPUs that claims ask for: how many processes may use one at once, and how long each keeps it.
 
-Where GPUs are lent, whoever lends them wants them back as they were, and settings outlive the driver and its machine. So all can be kept.
+Where GPUs are lent, whoever lends them wants them back as they were, and settings outlive the driver and the virtual machine that it runs
+in. So all can be kept.
 """
 
 from __future__ import annotations
