@@ -115,6 +115,39 @@ async def test_a_client_that_leaves_while_it_is_joined(tmp_path: Path) -> None:
         attempt.signal(9)
 
 
+async def test_a_client_that_leaves_while_nobody_reads_its_input(tmp_path: Path) -> None:
+    """Its place is free again for another one, though the container never takes what it has said."""
+    launch = Launch(argv=("sleep", "1014"), env=ENV, stdin=True)
+    async with asyncio.timeout(PATIENCE_S), attempted(tmp_path / "0", launch) as attempt:
+        (await attached(attempt)).close()
+        before = set(os.listdir("/proc/self/fd"))
+        client = Talking(b"x" * 4_000_000)
+        joining = asyncio.create_task(join_container(attempt.folder, ALL, client))
+        await client.has_said.wait()
+        joining.cancel()
+        await asyncio.wait((joining,))
+        while not set(os.listdir("/proc/self/fd")) <= before:
+            await asyncio.sleep(0.01)
+        attempt.signal(9)
+
+
+class Talking(Collected):
+    """Says something, and then no more."""
+
+    def __init__(self, said: bytes) -> None:
+        super().__init__()
+        self._said = said
+        self.has_said = asyncio.Event()
+
+    async def read(self) -> bytes:
+        if self._said:
+            said, self._said = self._said, b""
+            asyncio.get_running_loop().call_later(0.2, self.has_said.set)
+            return said
+        await asyncio.Event().wait()
+        return b""
+
+
 async def test_a_shim_that_has_no_time_for_another_client(tmp_path: Path) -> None:
     """A client waits, and nobody else in the agent does."""
     place = os.open(tmp_path, os.O_RDONLY)

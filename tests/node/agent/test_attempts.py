@@ -353,6 +353,42 @@ async def test_a_container_uses_the_devices_that_it_is_given_alone(
     assert ended.code == 0
 
 
+@pytest.mark.skipif(not may_make_devices(), reason="device files cannot be made and used here")
+async def test_a_device_belongs_to_whom_its_driver_says(tmp_path: Path) -> None:
+    """Also one that is on the host, where it stays as it is, and one in a folder that is mounted anew."""
+    mine = DeviceFile("/dev/mine", "/dev/null", "c", 1, 3, 0o600, uid=1000, gid=1001)
+    shared = DeviceFile("/dev/shm/shared", "/dev/none-on-the-host", "c", 1, 3)
+    script = "stat -c %a,%u,%g,%t,%T /dev/mine /dev/null /dev/shm/shared; ls -A /dev/shm"
+    attempt = Attempt(tmp_path / "0")
+    argv = ("sh", "-c", script)
+    attempt.start(Launch(argv=argv, env=ENV, own_root=True, devices=(mine, shared)))
+    await attempt.wait()
+    assert [line.partition(" F ")[2] for line in lines(attempt)] == [
+        "600,1000,1001,1,3",
+        "666,0,0,1,3",
+        "666,0,0,1,3",
+        "shared",
+    ]
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not may_mount(), reason="only root has folders of other users"
+)
+async def test_a_folder_with_a_mount_below_it_is_as_it_was(tmp_path: Path) -> None:
+    """Its mode and its owner, though it is put together anew."""
+    home = tmp_path / "home"
+    home.mkdir()
+    home.chmod(0o1777)
+    os.chown(home, 1000, 1001)
+    bind = Bind(str(tmp_path), f"{home}/new")
+    attempt = Attempt(tmp_path / "0")
+    attempt.start(
+        Launch(argv=("stat", "-c", "%a,%u,%g", str(home)), env=ENV, own_root=True, binds=(bind,))
+    )
+    await attempt.wait()
+    assert lines(attempt) == ["stdout F 1777,1000,1001"]
+
+
 @pytest.mark.skipif(not may_mount(), reason="mount namespaces are not permitted")
 async def test_what_the_kernel_does_not_have_cannot_be_covered(tmp_path: Path) -> None:
     """A mount below /proc that covers nothing is refused by its name: the folders there change while they would be copied."""

@@ -95,13 +95,14 @@ def mounted(volume: Path, sub_path: str) -> Launch:
 
 
 def test_a_mount_point_comes_before_what_lies_below_it(volume: Path) -> None:
-    """Whoever asks for which: a driver's mount does not cover a volume that is mounted in it."""
-    edits = cdi.ContainerEdits(mounts=(cdi.Mount(host_path="/usr", container_path="/data"),))
-    container = Container(volume_mounts=(VolumeMount(name="v", mount_path="/data/deep/own"),))
+    """Whoever asks for which, and however it is written: a driver's mount does not cover a volume that is mounted in it."""
+    edits = cdi.ContainerEdits(mounts=(cdi.Mount(host_path="/usr", container_path="/data/"),))
+    paths = ("/data/deep/own", "/data/deep/", "/")
+    container = Container(volume_mounts=tuple(VolumeMount(name="v", mount_path=p) for p in paths))
     launch = launch_of(
         RunnablePod(), container, ("true",), ENV, {"v": volume}, cdi.merged((edits,)), own_root=True
     )
-    assert [bind.target for bind in launch.binds] == ["/data", "/data/deep/own"]
+    assert [bind.target for bind in launch.binds] == ["/", "/data", "/data/deep", "/data/deep/own"]
 
 
 @pytest.mark.parametrize("sub_path", ["far/new", "deep/away/new", "../outside/new", "loop/new"])

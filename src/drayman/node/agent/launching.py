@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import posixpath
 import stat
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from drayman.node.agent.environment import SourceError, all_expanded, expanded
 from drayman.node.agent.processes import beneath
@@ -53,10 +54,10 @@ def launch_of(
     everything = {**env, **edits.env}
     binds = [
         *_volume_binds(pod, container, volumes, everything),
-        *(Bind(m.host_path, m.container_path, "ro" in m.options) for m in edits.mounts),
+        *(Bind(m.host_path, _normal(m.container_path), "ro" in m.options) for m in edits.mounts),
     ]
     # A mount point has to be there before what lies below it, whoever asks for which.
-    binds.sort(key=lambda bind: bind.target.count("/"))
+    binds.sort(key=lambda bind: len(PurePosixPath(bind.target).parts))
     devices = tuple(_device_file(completed(node)) for node in edits.device_nodes)
     own, security = container.security_context, security_of(pod, container)
     _refuse_root(pod, container, security)
@@ -110,7 +111,8 @@ def _volume_binds(
             _make_sub_path(volumes[mount.name], sub_path, mount.name)
         # What the node fills in is for reading, whatever the mount says.
         read_only = mount.read_only or mount.name in filled
-        found.append(Bind(str(volumes[mount.name]), mount.mount_path, read_only, sub_path))
+        target = _normal(mount.mount_path)
+        found.append(Bind(str(volumes[mount.name]), target, read_only, sub_path))
     return found
 
 
@@ -132,12 +134,19 @@ def _make_sub_path(volume: Path, sub_path: str, name: str) -> None:
         os.close(base)
 
 
+def _normal(path: str) -> str:
+    """A path of a container without what means nothing in it, so that it can be told what lies below what."""
+    return posixpath.normpath("/" + path.lstrip("/"))
+
+
 def _device_file(node: cdi.DeviceNode) -> DeviceFile:
     return DeviceFile(
-        node.path,
+        _normal(node.path),
         node.host_path or node.path,
         node.type_,
         node.major,
         node.minor,
         0o666 if node.file_mode is None else node.file_mode & 0o777,
+        node.uid,
+        node.gid,
     )

@@ -50,6 +50,9 @@ class DeviceFile(Struct, frozen=True):
     major: int = 0
     minor: int = 0
     mode: int = 0o666
+    uid: int | None = None
+    gid: int | None = None
+    """Whose it is in the container; with neither it is as on the host."""
 
 
 class Bind(Struct, frozen=True, array_like=True):

@@ -61,7 +61,12 @@ async def _conversation(
         except BaseException:
             near.close()
             raise
-        yield writer
+        try:
+            yield writer
+        except BaseException:
+            # Closing waits until the container has read what was said, which it may never do.
+            writer.transport.abort()
+            raise
 
 
 async def _connected(folder: Path) -> socket.socket:

@@ -184,14 +184,25 @@ def copy_folder(base: str, folder: str, root: str, opened: set[str]) -> None:
     for entry in os.scandir(base + folder):
         place = entry.path[len(base) :]
         target = root + place
-        if entry.is_symlink():
-            os.symlink(os.readlink(entry.path), target)
-        elif place in opened:
-            os.mkdir(target, stat.S_IMODE(entry.stat().st_mode))
+        if place in opened and not entry.is_symlink():
+            make_folder_like(entry, target)
             if place != "/dev":
                 copy_folder(base, place, root, opened)
-        else:
-            bind(entry.path, root, place, read_only=bool(base))
+            continue
+        with suppress(FileNotFoundError):  # others may remove theirs at any time
+            if entry.is_symlink():
+                os.symlink(os.readlink(entry.path), target)
+            else:
+                bind(entry.path, root, place, read_only=bool(base))
+
+
+def make_folder_like(entry: os.DirEntry[str], target: str) -> None:
+    """With its mode and owner, as far as an owner can be given: in a user namespace there is one user."""
+    found = entry.stat()
+    os.mkdir(target)
+    with suppress(OSError):
+        os.chown(target, found.st_uid, found.st_gid)
+    os.chmod(target, stat.S_IMODE(found.st_mode))
 
 
 def device_place(base: str, path: str) -> str:
@@ -214,20 +225,23 @@ def fill_devices(root: str, nodes: list[dict[str, Any]]) -> None:
     for name, target in DEVICE_LINKS.items():
         os.symlink(target, f"{root}/dev/{name}")
     for node in nodes:
-        if os.path.exists(node["host"]):
+        is_as_on_host = node["uid"] is None and node["gid"] is None
+        if is_as_on_host and os.path.exists(node["host"]):
             bind(node["host"], root, node["path"])
         else:
             bind_new_device(root, node)
 
 
 def bind_new_device(root: str, node: dict[str, Any]) -> None:
-    """A device whose file is not on the host. It is made where devices can be opened, and shown from there."""
-    folder = f"{root}/dev/shm"
+    """A device whose file is not on the host, or not like that. It is made where devices can be opened, and shown from there."""
+    folder = os.path.join(os.path.dirname(root), "devices")
+    os.makedirs(folder, 0o700, exist_ok=True)
     mount("devices", folder, "tmpfs", MS_NOSUID, "mode=700")
     try:
         kind = {"b": stat.S_IFBLK, "p": stat.S_IFIFO}.get(node["type"], stat.S_IFCHR)
         made = os.path.join(folder, "device")
         os.mknod(made, kind, os.makedev(node["major"], node["minor"]))
+        os.chown(made, node["uid"] or 0, node["gid"] or 0)
         os.chmod(made, node["mode"])
         bind(made, root, node["path"])
     finally:
