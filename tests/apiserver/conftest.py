@@ -1,24 +1,12 @@
-"""Tests here may be coroutines. Each gets an event loop of its own and a bounded time."""
+"""Tests here may be coroutines, as those of the cluster package."""
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import sys
 from pathlib import Path
 
-import pytest
+from cluster.conftest import pytest_pyfunc_call
+
+__all__ = ["pytest_pyfunc_call"]
 
 sys.path.insert(0, str(Path(__file__).parent))
-
-LONGEST_TEST_S = 60.0
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    function = pyfuncitem.obj
-    if not inspect.iscoroutinefunction(function):
-        return None
-    arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(function).parameters}
-    asyncio.run(asyncio.wait_for(function(**arguments), LONGEST_TEST_S))
-    return True

@@ -21,8 +21,8 @@ from drayman.apiserver.serving.server import ApiServer
 from drayman.apiserver.verbs.admission import AdmissionPlugin, Admitted
 from drayman.cluster.embedded.model import Key, Put
 from drayman.cluster.embedded.store import Store
+from patience import PATIENCE_S
 
-PATIENCE_S = 60.0
 LARGE = {"filler": "x" * LARGE_WORK}
 MERGE = {"content-type": "application/merge-patch+json"}
 

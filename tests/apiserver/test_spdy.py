@@ -22,6 +22,7 @@ from drayman.node.spdy.frames import Data, Ping, SynStream, encoded
 from drayman.node.spdy.headers import DICTIONARY, HeaderWriter
 from drayman.node.streams.multiplexing import Stream, multiplexed
 from drayman.node.streams.takeover import RawSocket
+from patience import PATIENCE_S
 
 PORTS = "portforward.k8s.io"
 
@@ -68,7 +69,7 @@ async def test_versions_of_commands(protocols: tuple[str, ...], agreed: str, end
         socket, answer = await dialed(server, path, *protocols)
         assert answer.startswith("HTTP/1.1 101 ")
         assert f"X-Stream-Protocol-Version: {agreed}\r\n" in answer
-        async with asyncio.timeout(60), multiplexed(socket, is_client=True) as streams:
+        async with asyncio.timeout(PATIENCE_S), multiplexed(socket, is_client=True) as streams:
             kinds = ("error", "stdin", "stdout")
             error, fed, output = [await streams.open({"streamType": kind}) for kind in kinds]
             await fed.write(b"hello")
@@ -87,7 +88,7 @@ async def test_versions_of_commands(protocols: tuple[str, ...], agreed: str, end
 @pytest.mark.parametrize("way", ["spdy", "tunnel"])
 async def test_a_port_of_a_simulated_pod(way: str) -> None:
     """Nothing listens there, and the stream for errors says so."""
-    async with serving() as (_, server), asyncio.timeout(60):
+    async with serving() as (_, server), asyncio.timeout(PATIENCE_S):
         if way == "spdy":
             socket, _ = await dialed(server, "portforward", PORTS)
             async with multiplexed(socket, is_client=True) as streams:
@@ -127,7 +128,7 @@ async def test_a_port_of_a_simulated_pod(way: str) -> None:
 )
 async def test_streams_that_mean_nothing_are_reset(headers: dict[str, str]) -> None:
     """One by one; the connection goes on."""
-    async with serving() as (_, server), asyncio.timeout(60):
+    async with serving() as (_, server), asyncio.timeout(PATIENCE_S):
         socket, _ = await dialed(server, "portforward", PORTS)
         async with multiplexed(socket, is_client=True) as streams:
             stream = await streams.open(headers)
@@ -162,7 +163,7 @@ HOSTILE = {
 @pytest.mark.parametrize("sent", HOSTILE.values(), ids=HOSTILE)
 async def test_hostile_clients_leave_nothing_behind(sent: bytes, path: str) -> None:
     """Neither a session nor a task: each is ended, by the server or by its leaving."""
-    async with serving() as (harness, server), asyncio.timeout(60):
+    async with serving() as (harness, server), asyncio.timeout(PATIENCE_S):
         before = {task.get_name() for task in asyncio.all_tasks()}
         protocol = PORTS if path == "portforward" else "v4.channel.k8s.io"
         socket, _ = await dialed(server, path, protocol)
@@ -185,7 +186,7 @@ def test_any_bytes_end_in_an_orderly_way(sent: list[bytes]) -> None:
     """Whatever a client sends."""
 
     async def talk() -> None:
-        async with serving() as (harness, server), asyncio.timeout(60):
+        async with serving() as (harness, server), asyncio.timeout(PATIENCE_S):
             socket, _ = await dialed(server, "portforward", PORTS)
             try:
                 for piece in sent:

@@ -21,6 +21,7 @@ from apiserver.e2e.driving import DRAYMAN, PATIENCE_S
 from cluster.certificates import Authority
 from drayman.cli.main import cli
 from drayman.questions import which_cluster
+from drayman.testing.ports import kept_port
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, image: a}]}\n"
 CLAIM = "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: a}\n"
@@ -156,15 +157,11 @@ def test_every_command_asks_once(words: str, status: int, tmp_path: Path, meetin
     assert nobody.met <= AT_A_TIME * CONNECTIONS
 
 
-def closed_port() -> str:
-    """An address of this machine where nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return f"127.0.0.1:{listener.getsockname()[1]}"
-
-
 def test_a_refused_connection(tmp_path: Path) -> None:
     """On this machine it may be the embedded cluster that does not run."""
-    result = run(tmp_path, f"https://{(address := closed_port())}", "map")
+    with kept_port() as port:
+        address = f"127.0.0.1:{port}"
+        result = run(tmp_path, f"https://{address}", "map")
     assert result.stderr == (
         f"error: cannot reach context prod (https://{address}): connection refused; is it running?"
         " `drayman up` starts the embedded one; or name another cluster with --kubeconfig or --context\n"

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from drayman.cluster.breaks import STRETCH_S, Breaks, Turnstile
+from patience import PATIENCE_S
 
 
 @dataclass(slots=True)
@@ -58,4 +59,5 @@ async def test_one_task_passes_in_each_iteration() -> None:
     assert passed == ["a", "b", "d"]
     assert "ab" not in "".join(order)
     assert "bd" not in "".join(order)
-    await asyncio.wait_for(turnstile.enter(), 1)
+    async with asyncio.timeout(PATIENCE_S):
+        await turnstile.enter()

@@ -14,6 +14,7 @@ from drayman.cluster import Election, HttpClient, LeaderElector
 from drayman.cluster.errors import ConflictError, LeadershipLostError, Status
 from drayman.cluster.kube.connection import Connection
 from drayman.cluster.kube.retries import NO_RETRIES
+from patience import PATIENCE_S
 
 LEASE = ("leases", "ns", "lead")
 
@@ -30,8 +31,8 @@ async def pair() -> AsyncIterator[tuple[FakeApiServer, HttpClient]]:
 def elector(
     client: HttpClient,
     identity: str = "me",
-    deadline: float = 0.5,
-    lease: int = 1,
+    deadline: float = 60.0,
+    lease: int = 90,
     retry_period: float = 0.01,
 ) -> LeaderElector:
     return LeaderElector(
@@ -221,8 +222,8 @@ def elector_of(client: HttpClient, identity: str, *names: str, **options: Any) -
         names=names,
         namespace="ns",
         identity=identity,
-        lease_seconds=2,
-        renew_deadline=1.0,
+        lease_seconds=90,
+        renew_deadline=60.0,
         retry_period=0.01,
     )
     return LeaderElector(client, terms, **options)
@@ -316,7 +317,8 @@ async def test_candidates_with_overlapping_wishes_leave_nothing_undone() -> None
             asyncio.create_task(elector_of(client, who, *names).lead(work_of(who)))
             for who, names in wishes.items()
         ]
-        await asyncio.wait_for(complete.wait(), 30)
+        async with asyncio.timeout(PATIENCE_S):
+            await complete.wait()
         for candidate in candidates:
             candidate.cancel()
         ended = await asyncio.gather(*candidates, return_exceptions=True)

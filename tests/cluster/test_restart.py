@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from cluster.following import Follower
 from drayman.apiserver.instance import Folder, Instance, Options, start
@@ -11,6 +14,7 @@ from drayman.cluster import Backoff, HttpClient, Informer, ListOptions, Selectio
 from drayman.cluster.kube.locating import find_connection
 from drayman.cluster.kube.retries import NO_RETRIES
 from drayman.cluster.resources import CONFIG_MAPS, JsonObject
+from drayman.testing.ports import kept_port
 
 ROUNDS = 3
 
@@ -34,11 +38,19 @@ async def truth(instance: Instance) -> dict[str, str]:
     }
 
 
-async def test_informers_survive_restarts_without_a_missed_or_doubled_event(tmp_path: Path) -> None:
+@pytest.fixture
+def port() -> Iterator[int]:
+    """One for a server that comes and goes."""
+    with kept_port() as kept:
+        yield kept
+
+
+async def test_informers_survive_restarts_without_a_missed_or_doubled_event(
+    tmp_path: Path, port: int
+) -> None:
     """Over restarts on the same data every create, change and delete is told exactly once, in order."""
     folder = Folder(tmp_path / "drayman")
-    instance = await start(Options(folder=folder))
-    port = int(instance.url.rsplit(":", 1)[1])
+    instance = await start(Options(folder=folder, port=port))
     client = HttpClient(find_connection(instance.kubeconfig), retries=NO_RETRIES)
     selection = Selection(CONFIG_MAPS, "default")
     informer = Informer(client, selection, backoff=Backoff(0.001, 0.01, random.Random(1)))

@@ -6,11 +6,10 @@ import http.client
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +17,7 @@ import pytest
 
 from apiserver.e2e.driving import DRAYMAN, PATIENCE_S
 from apiserver.e2e.writing import Connection
+from drayman.testing.ports import kept_port
 from faults.charges import CONFIGURATION
 from faults.machine import Disk, Pretence, compiled
 from faults.snapshot import Object
@@ -52,7 +52,8 @@ class Cluster:
         self.kubeconfig = folder / "kubeconfig"
         self._queue_config = folder / "queues.yaml"
         self._queue_config.write_text(json.dumps(CONFIGURATION))
-        self._port = _free_port()
+        self._kept = ExitStack()
+        self._port = self._kept.enter_context(kept_port())
         self._server: subprocess.Popen[bytes] | None = None
         self._scheduler: subprocess.Popen[bytes] | None = None
         self._starts = 0
@@ -185,6 +186,7 @@ class Cluster:
         self.kill_scheduler()
         self.kill()
         self.disk.end()
+        self._kept.close()
 
     def is_up(self) -> bool:
         return self._server is not None and self._server.poll() is None
@@ -332,9 +334,3 @@ def unclean(status: int, answer: Object, problem: str, method: str) -> str:
 def _kill(process: subprocess.Popen[bytes]) -> None:
     process.kill()
     process.wait()
-
-
-def _free_port() -> int:
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        port: int = listener.getsockname()[1]
-        return port

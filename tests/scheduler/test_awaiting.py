@@ -20,6 +20,7 @@ from drayman.placement.fit import PodNeeds
 from drayman.placement.state import ClusterState
 from drayman.scheduler.awaiting import Awaiting
 from drayman.scheduler.binding import Binder
+from patience import PATIENCE_S
 
 NOW = 1_800_000_000.0
 TIMEOUT_S = 60.0
@@ -137,7 +138,10 @@ async def test_claims_that_change_together_are_looked_at_together() -> None:
     state, _, binder = await binder_with(pods, claims)
     for number in range(claims):
         binder.claim_changed(make_claim(f"c{number}", 0, is_ready=False))
-    await asyncio.sleep(0.1)
+    async with asyncio.timeout(PATIENCE_S):
+        while state.looks < pods * claims:
+            await asyncio.sleep(0)
+    await asyncio.sleep(0.1)  # in which nobody looks again
     assert state.looks == pods * claims
     await binder.stop()
 

@@ -344,7 +344,8 @@ async def has_answered(connection: Connection, node: str, stop: asyncio.Event) -
                     say(f"{error}; waiting for the cluster")
                 is_told = True
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(stop.wait(), _ASK_AGAIN_S)
+                    async with asyncio.timeout(_ASK_AGAIN_S):
+                        await stop.wait()
             else:
                 return True
     return False

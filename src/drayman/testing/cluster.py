@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, Self
 
@@ -14,6 +15,7 @@ from drayman.apiserver.instance.running import Instance
 from drayman.cluster import HttpClient, merge_patch
 from drayman.cluster.kube.retries import NO_RETRIES
 from drayman.cluster.resources import NODES, RESOURCE_CLAIMS, JsonObject
+from drayman.testing.ports import kept_port
 
 NAMESPACE: Final = "default"
 _CLAIMS: Final = RESOURCE_CLAIMS.as_values()
@@ -27,6 +29,7 @@ class TestCluster:
     def __init__(self, folder: Path) -> None:
         self._folder = Folder(folder / "cluster")
         self._instance: Instance | None = None
+        self._kept = ExitStack()
         self._port = 0
         self._client: HttpClient | None = None
 
@@ -41,6 +44,7 @@ class TestCluster:
         return self._instance.kubeconfig
 
     async def __aenter__(self) -> Self:
+        self._port = self._kept.enter_context(kept_port())
         await self.start()
         self._client = HttpClient.from_environment(self.kubeconfig)
         return self
@@ -49,12 +53,12 @@ class TestCluster:
         if self._client is not None:
             await self._client.close()
         await self.stop()
+        self._kept.close()
 
     async def start(self) -> None:
         """Serve; after `stop`, at the same address and with the same objects."""
         options = Options(folder=self._folder, port=self._port, control_plane=None)
         self._instance = await start(options)
-        self._port = int(self._instance.url.rpartition(":")[2])
 
     async def stop(self) -> None:
         """Be gone, as a server that has crashed."""

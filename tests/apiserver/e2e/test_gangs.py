@@ -110,7 +110,7 @@ def test_a_job_with_a_group(grouping: Kubectl) -> None:
         "spec": {**together, "template": {"spec": pod}},
     }
     grouping("apply", "-f", "-", given=value)
-    grouping("wait", "--for=jsonpath={.status.active}=2", "job/train", "--timeout=30s")
+    grouping("wait", "--for=jsonpath={.status.active}=2", "job/train", "--timeout=150s")
     (group,) = json.loads(grouping("get", "podgroups.scheduling.k8s.io", "-o", "json"))["items"]
     pods = json.loads(grouping("get", "pods", "-o", "json"))["items"]
     assert {each["spec"]["schedulingGroup"]["podGroupName"] for each in pods} == {
@@ -121,5 +121,5 @@ def test_a_job_with_a_group(grouping: Kubectl) -> None:
         "wait",
         "--for=delete",
         f"podgroups.scheduling.k8s.io/{group['metadata']['name']}",
-        "--timeout=30s",
+        "--timeout=150s",
     )

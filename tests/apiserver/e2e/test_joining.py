@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -17,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from apiserver.e2e.driving import DRAYMAN, Kubectl, running
+from drayman.testing.ports import kept_port
 from patience import PATIENCE_S
 
 NODE = "node-1"
@@ -81,13 +81,12 @@ def test_logs_and_commands_of_a_node_that_joined(kubectl_home: Path) -> None:
 def test_a_node_waits_for_a_cluster_that_is_away(tmp_path: Path) -> None:
     """It says what it waits for, once, and runs when the cluster is back at its address; Ctrl-C ends the waiting."""
     config = tmp_path / "node.conf"
-    with tempfile.TemporaryDirectory(prefix="join") as name:
+    with tempfile.TemporaryDirectory(prefix="join") as name, kept_port() as port:
         folder = Path(name)
         data = ("--data-dir", str(folder / "data"))
-        with running(folder / "config", *data) as server:
+        with running(folder / "config", *data, "--port", str(port)):
             words = [*DRAYMAN, "node", "kubeconfig", NODE, *data]
             config.write_bytes(subprocess.run(words, check=True, capture_output=True).stdout)
-            port = urlsplit(server.url).port
         words = [*DRAYMAN, "node", "run", "--name", NODE, "--root-dir", str(folder / "n"),
                  "--kubeconfig", str(config), "--address", "127.0.0.1"]  # fmt: skip
         with waiting(words):

@@ -9,7 +9,7 @@ import socket
 import stat
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from drayman.cluster.backend import Target
 from drayman.cluster.embedded import Key
 from drayman.cluster.kube.kubeconfig import Kubeconfig
 from drayman.cluster.options import DeleteOptions, GetOptions, WriteOptions
+from drayman.testing.ports import kept_port
 
 DEFINITIONS = Target("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 WIDGETS = Target("example.com", "v1", "widgets", "default")
@@ -158,15 +159,16 @@ async def test_a_file_that_is_not_a_kubeconfig_is_left_alone(
 
 async def test_stopping_leaves_nothing_open(options: Options, tmp_path: Path) -> None:
     """No task, no socket, no lock and no open file is left; stopping twice is stopping once."""
-    tasks, files = asyncio.all_tasks(), open_files()
-    instance = await start(replace(options, audit_log=tmp_path / "audit"))
-    port = int(instance.url.rpartition(":")[2])
-    await instance.stop()
-    await instance.stop()
-    assert asyncio.all_tasks() == tasks
-    assert open_files() == files
-    async with started(replace(options, port=port)) as again:
-        assert again.url == instance.url
+    with kept_port() as port:
+        there = replace(options, port=port)
+        tasks, files = asyncio.all_tasks(), open_files()
+        instance = await start(replace(there, audit_log=tmp_path / "audit"))
+        await instance.stop()
+        await instance.stop()
+        assert asyncio.all_tasks() == tasks
+        assert open_files() == files
+        async with started(there) as again:
+            assert again.url == instance.url
 
 
 def open_files() -> int:
@@ -197,15 +199,15 @@ async def test_a_second_instance_on_the_same_folder(options: Options) -> None:
 async def test_a_taken_port(options: Options, tmp_path: Path) -> None:
     """The sentence names the address; what was opened before is closed, so that another try can succeed."""
     audit = tmp_path / "audit"
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        port = listener.getsockname()[1]
-        files = open_files()
-        sentence = await refusal(replace(options, port=port, audit_log=audit))
-        assert sentence == f"cannot listen on 127.0.0.1:{port}: address already in use"
-        assert open_files() == files
-    assert options.folder.running() is None
-    async with started(replace(options, port=port)):
-        pass
+    with kept_port() as port:
+        with socket.create_server(("127.0.0.1", port)):
+            files = open_files()
+            sentence = await refusal(replace(options, port=port, audit_log=audit))
+            assert sentence == f"cannot listen on 127.0.0.1:{port}: address already in use"
+            assert open_files() == files
+        assert options.folder.running() is None
+        async with started(replace(options, port=port)):
+            pass
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from drayman.apiserver.serving.accepting import MOST_CONNECTIONS, RESERVED_FILES
 from drayman.apiserver.serving.http import LOWEST_RATE, Listener, start
 
 MOMENT_S = 0.2
-SOME_TIME_S = 1.0
+SOME_TIME_S = 3.0
 LENGTH = 4 * LOWEST_RATE
 HEAD = (
     f"POST {CONFIG_MAPS} HTTP/1.1\r\nHost: x\r\nContent-Type: {JSON}\r\nContent-Length: {LENGTH}\r\n\r\n"

@@ -11,10 +11,10 @@ import pytest
 from security.realm import MERGE, RBAC_PATH, Realm, realm, role, rule
 
 from drayman.apiserver.security.aggregation import RoleAggregation, aggregated_rules
+from patience import PATIENCE_S
 
 ROLES = f"{RBAC_PATH}/clusterroles"
 PODS, SECRETS = rule("pods", "get"), rule("secrets", "get")
-PATIENCE_S = 30.0
 
 
 def part(name: str, *rules: dict[str, Any], **labels: str) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from drayman.controllers.quota.book import Known, known
 from drayman.controllers.quota.configuration import configuration_of
 from drayman.controllers.quota.source import ConfigurationSource
 from drayman.drivers.profiles import parse_profiles, simulate
+from drayman.testing.ports import kept_port
 from patience import PATIENCE_S
 
 NAMESPACE = "default"
@@ -73,10 +74,9 @@ class Cluster:
 
     async def start(self) -> None:
         """As it was, at the same address. Hardware that was simulated before goes on."""
-        port = int(self.instance.url.rpartition(":")[2])
         assert self.options.control_plane is not None
         parts = replace(self.options.control_plane, hardware=None, queues=configuration())
-        self.instance = await start(replace(self.options, port=port, control_plane=parts))
+        self.instance = await start(replace(self.options, control_plane=parts))
 
     async def create(self, resource: Resource[Any], value: JsonObject) -> JsonObject:
         where = NAMESPACE if resource.namespaced else None
@@ -279,7 +279,8 @@ async def cluster(folder: Path, profile: str = "", **settings: Any) -> AsyncIter
     hardware = simulate(parse_profiles(profile)) if profile else None
     parts = ControlPlane(hardware=hardware, queues=configuration(**settings))
     async with AsyncExitStack() as end:
-        options = Options(folder=Folder(folder), control_plane=parts)
+        port = end.enter_context(kept_port())
+        options = Options(folder=Folder(folder), port=port, control_plane=parts)
         instance = await start(options)
         client = await end.enter_async_context(HttpClient.from_environment(instance.kubeconfig))
         seen = Informers(client)

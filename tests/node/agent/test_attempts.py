@@ -140,7 +140,7 @@ async def test_given_up_before_its_shim_came(tmp_path: Path) -> None:
     ended = attempt.settle()
     assert ended is not None
     assert ended.began == ""
-    subprocess.run((*PROGRAM, str(folder)), check=True, timeout=20)
+    subprocess.run((*PROGRAM, str(folder)), check=True, timeout=PATIENCE_S)
     assert not (folder / "child").exists()
 
 

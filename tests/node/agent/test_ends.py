@@ -11,8 +11,8 @@ from drayman.cluster import merge_patch
 from drayman.cluster.options import DeleteOptions
 from drayman.cluster.patches import strategic_merge_patch
 from drayman.cluster.resources import PODS, JsonObject
-from drayman.node.agent.running import NodeAgent
-from node.agent.world import NAMESPACE, World, container, logs, world
+from drayman.node.agent import stopping
+from node.agent.world import NAMESPACE, World, container, is_up, logs, world
 from patience import PATIENCE_S
 
 _PODS = PODS.as_values()
@@ -27,14 +27,6 @@ async def let_go(here: World) -> None:
     await here.gone("p")
 
 
-async def is_up(here: World, agent: NodeAgent, pod: JsonObject) -> None:
-    """Returns when the program has said so: it takes signals from then on."""
-    await here.phase("p", "Running")
-    async with asyncio.timeout(PATIENCE_S):
-        while "up" not in logs(agent, pod):
-            await asyncio.sleep(0.02)
-
-
 async def keep(here: World) -> None:
     await here.client.patch(_PODS, "p", merge_patch({"metadata": KEPT}), NAMESPACE)
 
@@ -43,24 +35,28 @@ async def keep(here: World) -> None:
 async def test_a_deleted_pod_ends_as_its_containers_do(code: int, phase: str) -> None:
     """One that puts its work away in time has succeeded, whatever its restart policy."""
     script = f"trap 'exit {code}' TERM; echo up; while :; do sleep 0.02; done"
-    async with world() as here, here.agent() as agent:
+    async with world() as here, here.agent():
         value = await here.pod("p", container(script), restartPolicy="Always")
-        await is_up(here, agent, value)
+        await is_up(here, value)
         await keep(here)
         await here.client.delete(PODS, "p", NAMESPACE)
         await here.phase("p", phase)
         await let_go(here)
 
 
-async def test_a_container_is_told_to_end_though_its_hook_took_all_the_time() -> None:
-    """It has two seconds from then on, as with a kubelet."""
+async def test_a_container_is_told_to_end_though_its_hook_took_all_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It has a while from then on, as with a kubelet."""
+    assert stopping.LEAST_S == 2.0
+    monkeypatch.setattr(stopping, "LEAST_S", PATIENCE_S)
     script = "trap 'echo told; exit 0' TERM; echo up; while :; do sleep 0.02; done"
     hook = {"preStop": {"sleep": {"seconds": 1}}}
     async with world() as here, here.agent() as agent:
         value = await here.pod(
             "p", container(script, lifecycle=hook), terminationGracePeriodSeconds=1
         )
-        await is_up(here, agent, value)
+        await is_up(here, value)
         await keep(here)
         await here.client.delete(PODS, "p", NAMESPACE)
         await here.phase("p", "Succeeded")

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from drayman.testing.ports import kept_port
 from node.agent.test_serving import served
 from node.agent.world import NAMESPACE, World, container, running, world
 from patience import PATIENCE_S
@@ -108,17 +108,16 @@ async def test_connections_to_a_pod(env: dict[str, str]) -> None:
 @pytest.mark.parametrize("env", WAYS.values(), ids=WAYS)
 async def test_a_port_on_which_nobody_listens(env: dict[str, str]) -> None:
     """The connection ends, and kubectl says why."""
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        port = unused.getsockname()[1]
-    async with (
-        world() as here,
-        served(here),
-        running(here, container(WAITS)),
-        forwarded(here, port, env) as (near, process),
-    ):
-        assert await said_back(near, b"") == b""
-        async with asyncio.timeout(PATIENCE_S):
-            said = (await process.stderr.readuntil(b"Connection refused")).decode()
+    with kept_port() as port:
+        async with (
+            world() as here,
+            served(here),
+            running(here, container(WAITS)),
+            forwarded(here, port, env) as (near, process),
+        ):
+            assert await said_back(near, b"") == b""
+            async with asyncio.timeout(PATIENCE_S):
+                said = (await process.stderr.readuntil(b"Connection refused")).decode()
     assert f"error forwarding port {port} to pod p" in said
 
 
@@ -153,14 +152,18 @@ print(json.dumps([said, refused.error(nobody)]))
 
 async def test_the_python_client() -> None:
     """By channels of a WebSocket; a failure is said on the channel for errors."""
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        nobody = unused.getsockname()[1]
-    async with world() as here, served(here), shouting() as port, running(here, container(WAITS)):
-        words = [here.cluster.kubeconfig, NAMESPACE, port, nobody]
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", ASKING, *map(str, words), stdout=subprocess.PIPE
-        )
-        output, _ = await process.communicate()
+    with kept_port() as nobody:
+        async with (
+            world() as here,
+            served(here),
+            shouting() as port,
+            running(here, container(WAITS)),
+        ):
+            words = [here.cluster.kubeconfig, NAMESPACE, port, nobody]
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-c", ASKING, *map(str, words), stdout=subprocess.PIPE
+            )
+            output, _ = await process.communicate()
     said, error = json.loads(output)
     assert said == "no"
     assert f"error forwarding port {nobody} to pod p" in error

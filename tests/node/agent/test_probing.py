@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from drayman.cluster.options import DeleteOptions
 from drayman.cluster.resources import PODS, JsonObject
 from drayman.node.agent.processes.attempts import may_mount
 from drayman.node.agent.running import AtEnd, NodeAgent
+from drayman.testing.ports import kept_port
 from node.agent.test_kills import start
 from node.agent.test_serving import kubectl
 from node.agent.world import NAMESPACE, World, container, world
@@ -246,18 +246,22 @@ async def test_a_failed_post_start_ends_its_container() -> None:
         assert await here.notes("Killing") == {"Container main failed postStart hook"}
 
 
-async def test_hooks_by_http() -> None:
+@pytest.fixture
+def port() -> Iterator[int]:
+    """One for the server in a container, which starts when it starts."""
+    with kept_port() as kept:
+        yield kept
+
+
+async def test_hooks_by_http(port: int) -> None:
     """The container that is asked is the one that answers, at the address of the pod; preStop comes before the end."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     server = (
         "import http.server, sys\n"
         "class Here(http.server.BaseHTTPRequestHandler):\n"
         "    def do_GET(self):\n"
         "        print(self.path, flush=True)\n"
         "        self.send_response(200); self.end_headers()\n"
-        f"http.server.HTTPServer(('127.0.0.1', {port}), Here).serve_forever()\n"
+        "http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), Here).serve_forever()\n"
     )
     action = {"port": "web", "path": "/bye"}
     async with world() as here:
@@ -267,7 +271,7 @@ async def test_hooks_by_http() -> None:
                 {
                     "name": "main",
                     "image": "host",
-                    "command": [sys.executable, "-c", server],
+                    "command": [sys.executable, "-c", server, str(port)],
                     "ports": [{"name": "web", "containerPort": port}],
                     "readinessProbe": {"httpGet": {"port": "web", "path": "/well"}, **PATIENT},
                     "lifecycle": {"preStop": {"httpGet": action}},

@@ -12,7 +12,8 @@ from drayman.cluster.options import DeleteOptions
 from drayman.cluster.resources import CONFIG_MAPS, NODES, PODS, SERVICE_ACCOUNTS, JsonObject
 from drayman.node.agent.processes.attempts import may_mount
 from drayman.node.agent.running import AtEnd, NodeAgent
-from node.agent.world import NAMESPACE, NODE, container, logs, world
+from node.agent.world import NAMESPACE, NODE, container, is_up, logs, world
+from patience import PATIENCE_S
 
 NAMED_CLAIM = [{"name": "gpu", "resourceClaimName": "c"}]
 USES_CLAIM = {"resources": {"claims": [{"name": "gpu"}]}}
@@ -75,7 +76,12 @@ async def test_a_container_has_a_signal_of_its_own_for_its_end() -> None:
     script = "trap 'exit 7' USR1; trap 'exit 8' TERM; echo up; while :; do sleep 0.02; done"
     async with world() as here, here.agent():
         signalled = container(script, lifecycle={"stopSignal": "SIGUSR1"})
-        await here.pod("p", signalled, os={"name": "linux"}, activeDeadlineSeconds=2)
+        pod = await here.pod(
+            "p", signalled, os={"name": "linux"}, terminationGracePeriodSeconds=int(PATIENCE_S)
+        )
+        await is_up(here, pod)
+        too_late = merge_patch({"spec": {"activeDeadlineSeconds": 1}})
+        await here.client.patch(PODS, "p", too_late, NAMESPACE)
         found = await here.phase("p", "Failed")
         (main,) = found["status"]["containerStatuses"]
         assert main["state"]["terminated"]["exitCode"] == 7

@@ -27,7 +27,7 @@ from drayman.controllers.certificates.signing import CertificateSigner
 from drayman.controllers.running import start_controllers
 from drayman.node.agent.api.admitting import Gate
 from drayman.node.agent.running import NodeAgent
-from node.agent.world import NODE, World, container, world
+from node.agent.world import NODE, World, container, is_up, world
 from patience import PATIENCE_S
 
 
@@ -77,7 +77,7 @@ async def a_pod(here: World) -> AsyncIterator[JsonObject]:
     script = "echo up; while [ ! -e $DONE ]; do sleep 0.05; done; echo end"
     done = here.options.root / "done"
     pod = await here.pod("p", container(script, env=[{"name": "DONE", "value": str(done)}]))
-    yield await here.phase("p", "Running")
+    yield await is_up(here, pod)
     done.touch()
     await here.phase(pod["metadata"]["name"], "Succeeded")
 

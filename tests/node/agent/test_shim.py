@@ -81,7 +81,9 @@ async def test_a_shim_that_ends_before_it_says_whom_it_started(tmp_path: Path, m
     (folder / "start.json").write_bytes(msgspec.json.encode(forever(mark)))
     (folder / "child.new").mkdir()  # so that `child` cannot be written
     try:
-        done = subprocess.run((*PROGRAM, str(folder)), capture_output=True, check=False, timeout=20)
+        done = subprocess.run(
+            (*PROGRAM, str(folder)), capture_output=True, check=False, timeout=PATIENCE_S
+        )
         assert b"IsADirectoryError" in done.stderr
         ended = await Attempt(folder).wait()
         assert (ended.code, ended.began) == (KILLED, "")

@@ -13,13 +13,14 @@ import termios
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from drayman.node.agent.processes import terminals
+from drayman.node.agent.processes import sessions, terminals
 from drayman.node.agent.processes.attempts import may_mount
-from drayman.node.agent.processes.sessions import processes_of
+from drayman.node.agent.processes.sessions import end_session, processes_of
 from drayman.node.agent.processes.terminals import on_terminal
 from node.agent.test_serving import served
 from node.agent.world import World, container, running, world
@@ -127,9 +128,11 @@ async def test_a_shell_on_a_terminal() -> None:
 
 @pytest.mark.parametrize("leaves", ["killed", "hung up"])
 async def test_a_client_that_leaves_takes_its_processes_with_it(
-    leaves: str, tmp_path: Path
+    leaves: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They get SIGHUP; one that ignores it is killed, also in a process group of its own."""
+    # Enough for a shell on a slow machine to act on the signal.
+    monkeypatch.setattr(sessions, "end_session", partial(end_session, grace_s=6.0))
     async with world() as here, served(here), running(here, container(WAITS)):
         script = f"set -m; trap 'echo hung up > {tmp_path}/said' HUP; (trap '' HUP; sleep 1000) & echo shell $$; wait; wait"
         async with screen(here, "exec", "-it", "p", "--", "sh", "-c", script) as shown:

@@ -158,6 +158,16 @@ def logs(agent: NodeAgent, pod: JsonObject, name: str = "main") -> list[str]:
     return [line.split(" ", 3)[3] for line in text.splitlines()]
 
 
+async def is_up(here: World, pod: JsonObject) -> JsonObject:
+    """The pod when its program has said so: that comes after it counts as running, and it takes signals from then on."""
+    running = await here.phase(pod["metadata"]["name"], "Running")
+    (attempt,) = attempts_of(here.options.pods_dir / pod["metadata"]["uid"] / "containers/main")
+    async with asyncio.timeout(PATIENCE_S):
+        while not (attempt.log.exists() and " up\n" in attempt.log.read_text()):
+            await asyncio.sleep(0.02)
+    return running
+
+
 def alive(pid: int) -> bool:
     """Whether a process runs: one that has ended and waits to be reaped does not."""
     try:

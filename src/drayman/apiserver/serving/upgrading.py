@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from aiohttp import WSMsgType, web
+from aiohttp import web
 from multidict import CIMultiDict
 
 from drayman.apiserver.protocol.exchange import UpgradedResponse
@@ -15,6 +15,7 @@ from drayman.node.streams import channels
 from drayman.node.streams.departing import while_there
 from drayman.node.streams.negotiating import STREAM_PROTOCOL
 from drayman.node.streams.takeover import RawSocket, taken_over
+from drayman.node.streams.web_sockets import next_message
 
 _log: Final = logging.getLogger(__name__)
 CLOSE_S: Final = 2.0
@@ -29,12 +30,7 @@ class ServedSocket:
         self._sending = sending
 
     async def receive(self) -> bytes | None:
-        received = await self._response.receive()
-        if received.type is WSMsgType.BINARY:
-            return bytes(received.data)
-        if received.type is WSMsgType.TEXT:
-            return str(received.data).encode()
-        return None
+        return await next_message(self._response)
 
     async def send(self, message: bytes) -> None:
         with self._sending.waiting():

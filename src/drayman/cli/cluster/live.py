@@ -178,7 +178,8 @@ async def _draw(instance: Instance, stop: asyncio.Event, screen: ExitStack) -> N
                 draw = partial(live.update, status.render(), refresh=True)
                 drawing = loop.run_in_executor(None, draw)
             try:
-                await asyncio.wait_for(stop.wait(), REFRESH_S)
+                async with asyncio.timeout(REFRESH_S):
+                    await stop.wait()
             except TimeoutError:
                 continue
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from drayman.drivers.kit.errors import PrepareError
-from drayman.drivers.kit.model import Allocated, Claim, Prepared
+from drayman.drivers.kit.model import Allocated, Claim, DeviceKey, Prepared
 from drayman.plugins.cdi import CdiDevice, Spec, qualified
 from drayman.plugins.model import Ready, ReadyDevice
-
-_Key = tuple[str, str, str | None]
 
 
 def cdi_kind(driver: str) -> str:
@@ -17,8 +15,8 @@ def cdi_kind(driver: str) -> str:
 
 def answer_for(driver: str, claim: Claim, prepared: Prepared) -> tuple[Ready, Spec | None]:
     """What a node is told about a claim, and the CDI file for it, if it needs one. Raises PrepareError."""
-    by_key = {_key(each.device): each for each in prepared.devices}
-    strange = set(by_key) - {_key(device) for device in claim.devices}
+    by_key = {each.device.key: each for each in prepared.devices}
+    strange = set(by_key) - {device.key for device in claim.devices}
     if strange:
         names = ", ".join(sorted(f"{pool}/{name}" for pool, name, _ in strange))
         raise PrepareError(
@@ -27,9 +25,9 @@ def answer_for(driver: str, claim: Claim, prepared: Prepared) -> tuple[Ready, Sp
     kind = cdi_kind(driver)
     common = prepared.edits
     made: dict[str, CdiDevice] = {}
-    ready: dict[_Key, ReadyDevice] = {}
+    ready: dict[DeviceKey, ReadyDevice] = {}
     for device in claim.devices:
-        key = _key(device)
+        key = device.key
         before = ready.get(key)
         if before is not None:  # allocated for several requests, by looking at it
             requests = tuple(dict.fromkeys((*before.requests, device.main_request)))
@@ -50,10 +48,6 @@ def answer_for(driver: str, claim: Claim, prepared: Prepared) -> tuple[Ready, Sp
     if not made:
         return answer, None
     return answer, Spec(kind=kind, devices=tuple(made.values()), container_edits=common)
-
-
-def _key(device: Allocated) -> _Key:
-    return device.pool, device.name, device.share_id
 
 
 def _cdi_name(claim: Claim, device: Allocated) -> str:

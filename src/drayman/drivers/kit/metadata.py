@@ -16,7 +16,7 @@ from drayman.api.codec import encode
 from drayman.api.meta import ObjectMeta
 from drayman.api.resource import DeviceAttribute, NetworkDeviceData, ResourceClaim
 from drayman.api.struct import ApiStruct, always
-from drayman.drivers.kit.model import Allocated, Claim, Prepared, PreparedDevice
+from drayman.drivers.kit.model import Claim, Prepared, PreparedDevice
 from drayman.plugins.cdi import Mount
 from drayman.plugins.files import write_atomically
 
@@ -59,10 +59,10 @@ class MetadataFiles:
 
     def add(self, found: ResourceClaim, claim: Claim, prepared: Prepared) -> Prepared:
         """Write the files of a claim, and have containers get them with the devices. Raises OSError."""
-        by_device = {_key(each.device): each for each in prepared.devices}
+        by_device = {each.device.key: each for each in prepared.devices}
         requests: dict[str, list[PreparedDevice]] = {}
         for device in claim.devices:
-            one = by_device.setdefault(_key(device), PreparedDevice(device=device))
+            one = by_device.setdefault(device.key, PreparedDevice(device=device))
             requests.setdefault(device.main_request, []).append(one)
         for request, devices in requests.items():
             path = self._folder / claim.uid / request / "metadata.json"
@@ -70,7 +70,7 @@ class MetadataFiles:
             content = encode(self._described(found, devices)) + b"\n"
             write_atomically(path, content, mode=0o644)
             # Whoever uses the request gets all of its devices, so one of them is enough to bring it.
-            key = _key(devices[0].device)
+            key = devices[0].device.key
             mount = Mount(
                 host_path=str(path),
                 container_path=self._inside(found, request),
@@ -108,7 +108,3 @@ class MetadataFiles:
         """Forget the files of a claim, if there are any. Raises OSError."""
         if (self._folder / uid).is_dir():
             shutil.rmtree(self._folder / uid)
-
-
-def _key(device: Allocated) -> tuple[str, str, str | None]:
-    return device.pool, device.name, device.share_id

@@ -45,6 +45,10 @@ class Consumer(Struct, frozen=True):
     uid: str
 
 
+DeviceKey = tuple[str, str, str | None]
+"""The pool, the name and the share of a device, which no other of the same claim and driver has."""
+
+
 class Allocated(Struct, frozen=True, kw_only=True):
     """A device of the driver that a claim has."""
 
@@ -64,6 +68,10 @@ class Allocated(Struct, frozen=True, kw_only=True):
     @property
     def main_request(self) -> str:
         return self.request.partition("/")[0]
+
+    @property
+    def key(self) -> DeviceKey:
+        return self.pool, self.name, self.share_id
 
 
 class Claim(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import msgspec
 
@@ -39,6 +39,7 @@ from drayman.node.agent.registering import NodeTakenError, Registration
 from drayman.node.agent.volumes.keeping import LOOK_AGAIN_S
 from drayman.node.claims import ClaimsError, NodeClaims
 from drayman.node.reporting import MANAGER
+from drayman.node.streams.finishing import cancelled
 from drayman.plugins.cdi.model import DYNAMIC_DIR, STATIC_DIR
 from drayman.plugins.files import write_atomically
 from drayman.plugins.registry import Registry
@@ -237,7 +238,7 @@ class NodeAgent:
         }
         for name, work in again.items():
             task = in_background(work, f"the {name} of the node", _log)
-            end.push_async_callback(_cancel, task)
+            end.push_async_callback(cancelled, task)
 
     def _devices_changed(self, driver: str) -> None:
         for worker in self.workers.values():
@@ -268,9 +269,9 @@ class NodeAgent:
         )
         self.server = server
         task = asyncio.create_task(server.run(), name="the server of the node")
-        end.push_async_callback(_cancel, task)
+        end.push_async_callback(cancelled, task)
         serves = asyncio.create_task(server.serves.wait())
-        end.push_async_callback(_cancel, serves)
+        end.push_async_callback(cancelled, serves)
         await asyncio.wait(
             (task, serves), timeout=options.approval_s, return_when=asyncio.FIRST_COMPLETED
         )
@@ -400,15 +401,8 @@ class NodeAgent:
             for worker in workers:
                 worker.removed()
             await asyncio.wait(tasks, timeout=_END_S)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancelled(*tasks)
         if self.options.at_end is not AtEnd.LEAVE:
             await asyncio.gather(*(worker.containers.kill_all() for worker in workers))
             for worker in workers:
                 worker.free_memory()
-
-
-async def _cancel(task: asyncio.Task[Any]) -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)

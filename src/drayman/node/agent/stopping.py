@@ -8,6 +8,7 @@ from typing import Final
 
 from drayman.node.agent.containers import Containers
 from drayman.node.agent.processes.attempts import Attempt
+from drayman.node.streams.finishing import cancelled
 
 LEAST_S: Final = 2.0
 """How long a container has from its signal on, also if its hook took all the time or there was none, as with a kubelet."""
@@ -105,7 +106,4 @@ class Stops:
 
     async def close(self) -> None:
         """Leave the containers alone."""
-        tasks = tuple(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancelled(*self._tasks.values())

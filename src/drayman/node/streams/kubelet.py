@@ -28,6 +28,7 @@ from drayman.node.streams.model import (
     Streams,
 )
 from drayman.node.streams.use import NodeUse, from_text
+from drayman.node.streams.web_sockets import next_message
 
 PORT: Final = 10250
 """Of a kubelet that does not say another one."""
@@ -189,12 +190,7 @@ class ClientSocket:
         self._opened = opened
 
     async def receive(self) -> bytes | None:
-        received = await self._opened.receive()
-        if received.type is aiohttp.WSMsgType.BINARY:
-            return bytes(received.data)
-        if received.type is aiohttp.WSMsgType.TEXT:
-            return str(received.data).encode()
-        return None
+        return await next_message(self._opened)
 
     async def send(self, message: bytes) -> None:
         await self._opened.send_bytes(message)

@@ -9,7 +9,7 @@ from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from typing import Final
 
-from aiohttp import WSMsgType, web
+from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 from aiohttp.web_protocol import RequestHandler
 
@@ -25,6 +25,7 @@ from drayman.node.streams.negotiating import STREAM_PROTOCOL, is_spdy, stream_pr
 from drayman.node.streams.serving import serve
 from drayman.node.streams.takeover import taken_over
 from drayman.node.streams.use import CONTENT_TYPE, to_text
+from drayman.node.streams.web_sockets import next_message
 from drayman.node.streams.wire_log import wire_log
 from drayman.workloads.certificates.users import certified_user
 
@@ -45,10 +46,7 @@ class _Socket:
         self._response = response
 
     async def receive(self) -> bytes | None:
-        received = await self._response.receive()
-        if received.type is WSMsgType.BINARY:
-            return bytes(received.data)
-        return str(received.data).encode() if received.type is WSMsgType.TEXT else None
+        return await next_message(self._response)
 
     async def send(self, message: bytes) -> None:
         await self._response.send_bytes(message)

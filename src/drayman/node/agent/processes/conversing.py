@@ -6,17 +6,15 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from drayman.node.agent.processes.pipes import reading_pipe, started
-from drayman.node.agent.processes.sessions import end_session, exit_code
+from drayman.node.agent.processes.sessions import REST_S, end_command, exit_code
 from drayman.node.agent.processes.terminals import StartedWith, Terminal, on_terminal
-from drayman.node.streams.finishing import cancelled, to_the_end
+from drayman.node.streams.finishing import to_the_end
 from drayman.node.streams.model import Streams
 
 _PIECE: Final = 32 * 1024
-_REST_S: Final = 0.5
-"""How long after its end the output of a command is passed on that somebody in the background holds open."""
 
 
 async def run_on_pipes(argv: Sequence[str], env: Mapping[str, str], streams: Streams) -> int:
@@ -30,7 +28,7 @@ async def run_on_pipes(argv: Sequence[str], env: Mapping[str, str], streams: Str
             )
             return exit_code(await process.wait())
         finally:
-            await to_the_end(_ended(process, signal.SIGKILL, feeding))
+            await to_the_end(end_command(process, signal.SIGKILL, feeding))
 
 
 async def run_on_terminal(command: StartedWith, streams: Streams) -> int:
@@ -49,28 +47,16 @@ async def run_on_terminal(command: StartedWith, streams: Streams) -> int:
             return exit_code(code)
         finally:
             tasks = (feeding, resizing, showing, ending)
-            await to_the_end(_ended(process, signal.SIGHUP, *tasks))
+            await to_the_end(end_command(process, signal.SIGHUP, *tasks))
 
 
 async def _shown(found: Terminal, showing: asyncio.Task[None]) -> None:
     """Returns when everything has been passed on that a command has said."""
     while not showing.done():
-        await asyncio.wait((showing,), timeout=_REST_S)
+        await asyncio.wait((showing,), timeout=REST_S)
         if found.is_silent:
             return
     showing.result()
-
-
-async def _ended(
-    process: asyncio.subprocess.Process, number: int, *tasks: asyncio.Task[Any]
-) -> None:
-    """End what a client has left behind."""
-    await cancelled(*tasks)
-    if process.stdin is not None and not process.stdin.is_closing():
-        process.stdin.transport.abort()  # nobody feeds it any more, whoever has the other end
-    if process.returncode is None:
-        await end_session(process.pid, number)
-        await process.wait()
 
 
 async def _feed(process: asyncio.subprocess.Process, streams: Streams) -> None:

@@ -12,12 +12,10 @@ from typing import Final
 
 from drayman.node.agent.processes.attempts import PROGRAM, Attempt
 from drayman.node.agent.processes.pipes import reading_pipe, started
-from drayman.node.agent.processes.sessions import end_session, exit_code
-from drayman.node.streams.finishing import cancelled, to_the_end
+from drayman.node.agent.processes.sessions import REST_S, end_command, exit_code
+from drayman.node.streams.finishing import to_the_end
 
 _LONGEST_OUTPUT: Final = 10 * 1024
-_REST_S: Final = 0.5
-"""How long after its end the output of a command is awaited that somebody in the background holds open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +49,9 @@ async def run_inside(attempt: Attempt, command: Sequence[str]) -> Result:
             reading = asyncio.create_task(_keep_beginning(pipe.source, output))
             try:
                 code = await process.wait()
-                await asyncio.wait((reading,), timeout=_REST_S)
+                await asyncio.wait((reading,), timeout=REST_S)
             finally:
-                await to_the_end(_ended(process, reading))
+                await to_the_end(end_command(process, signal.SIGKILL, reading))
     except OSError as error:
         return Result(126, str(error))
     return Result(exit_code(code), output.decode("utf-8", "replace").strip())
@@ -63,11 +61,3 @@ async def _keep_beginning(source: asyncio.StreamReader, kept: bytearray) -> None
     """Read to the end, but keep only as much as anybody wants to see."""
     while data := await source.read(_LONGEST_OUTPUT):
         kept += data[: _LONGEST_OUTPUT - len(kept)]
-
-
-async def _ended(process: asyncio.subprocess.Process, reading: asyncio.Task[None]) -> None:
-    """End what nobody waits for any more."""
-    await cancelled(reading)
-    if process.returncode is None:
-        await end_session(process.pid, signal.SIGKILL)
-        await process.wait()

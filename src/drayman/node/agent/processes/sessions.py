@@ -6,10 +6,14 @@ import asyncio
 import os
 import signal
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
+
+from drayman.node.streams.finishing import cancelled
 
 GRACE_S: Final = 2.0
 """Between the signal that the client is gone, which a command may want to act on, and the one that it cannot ignore."""
+REST_S: Final = 0.5
+"""How long after its end the output of a command is awaited that somebody in the background holds open."""
 _PAUSE_S: Final = 0.02
 _SESSION: Final = 3
 """The place of the session in what /proc says of a process, after its name."""
@@ -52,3 +56,15 @@ async def end_session(session: int, first: int, grace_s: float = GRACE_S) -> Non
         if loop.time() >= latest:
             signal_session(session, signal.SIGKILL)
         await asyncio.sleep(_PAUSE_S)
+
+
+async def end_command(
+    process: asyncio.subprocess.Process, first: int, *tasks: asyncio.Task[Any]
+) -> None:
+    """End what is left of a command for which nobody waits any more: what was done about its streams, and its processes."""
+    await cancelled(*tasks)
+    if process.stdin is not None and not process.stdin.is_closing():
+        process.stdin.transport.abort()  # nobody feeds it any more, whoever has the other end
+    if process.returncode is None:
+        await end_session(process.pid, first)
+        await process.wait()
