@@ -136,11 +136,11 @@ class GpuCluster:
             env={**os.environ, "KUBECONFIG": str(self.kubeconfig)},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
+            stderr=asyncio.subprocess.PIPE,
         )
         try:
             async with asyncio.timeout(COMMAND_S):
-                said, _ = await process.communicate()
+                said, errors = await process.communicate()
         except TimeoutError:
             raise StepError(f"kubectl {arguments[0]} did not end") from None
         finally:
@@ -149,7 +149,8 @@ class GpuCluster:
                 await process.wait()
         text = said.decode(errors="replace").strip()
         if process.returncode:
-            raise StepError(f"kubectl {arguments[0]}: {text}")
+            why = errors.decode(errors="replace").strip()
+            raise StepError(f"kubectl {arguments[0]}: {f'{text} {why}'.strip()}")
         return text
 
     async def remove(self, pods: Sequence[str], claim: str) -> None:

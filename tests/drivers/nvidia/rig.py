@@ -32,17 +32,21 @@ class Rig:
             [FakeGpu(replace(gpu, model=replace(gpu.model, numbered=False))) for gpu in gpus]
         )
         self.mps = folder / "mps"
+        self.own = folder / "plugin"
         self.options = options
         self.driver = self.start()
 
     def start(self) -> NvidiaGpuDriver:
-        return NvidiaGpuDriver(
+        driver = NvidiaGpuDriver(
             self.node.node.metadata.name,
             mps_dir=self.mps,
             nvml=Nvml(self.fake),
             root=self.machine.root,
             **self.options,
         )
+        self.own.mkdir(exist_ok=True)
+        driver.folder = self.own
+        return driver
 
     def claim(self, *names: str, sharing: object = None, uid: str = "u", **more: bool) -> Claim:
         devices = {device.name: device for device in self.driver.discover().devices}

@@ -187,17 +187,22 @@ def test_settings_that_are_kept_are_not_touched(rig: Rig, programs_called: Path)
         NvidiaGpuDriver("n", dynamic_mig=True, keep_settings=True, nvml=Nvml(rig.fake))
 
 
-def test_settings_are_set_back_as_they_were_set(rig: Rig, programs_called: Path) -> None:
-    """By what was prepared, whatever the options are by then."""
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_what_was_changed_is_set_back(rig: Rig, programs_called: Path, is_whole: bool) -> None:
+    """And nothing else, whatever the options are by then, also of claims that were only half prepared."""
     mps, sliced = rig.claim("gpu-0", sharing={"strategy": "MPS"}), rig.claim("gpu-1", sharing=LONG)
-    set_ = [replace(each, state=rig.driver.prepare(each).state) for each in (mps, sliced)]
+    for claim in (mps, sliced):
+        rig.driver.prepare(claim)
     assert rig.fake.gpus[0].compute_mode == 3
     rig.options = {"keep_settings": True}
     keeping = rig.start()
-    for claim in set_:
+    for claim in (mps, sliced):
         keeping.unprepare(claim)
     assert rig.fake.gpus[0].compute_mode == 0
     assert "--set-timeslice 0 " in programs_called.read_text().splitlines()[-1]
-    kept = replace(mps, state=keeping.prepare(mps).state)
+    rig.fake.gpus[0].compute_mode = 3  # as whoever lends it wants it
+    state = keeping.prepare(mps).state if is_whole else None
     rig.fake.may_change = False
-    rig.driver.unprepare(kept)
+    rig.driver.unprepare(replace(mps, state=state))
+    assert rig.fake.gpus[0].compute_mode == 3
+    assert not list(rig.own.rglob("GPU-*"))

@@ -114,7 +114,7 @@ class NvidiaGpuDriver(Driver):
         """GPUs by their names."""
         self._monitor = Monitor(self._nvml, ignored_xids)
         self._divider = Divider(self._nvml, self._monitor, lambda: self.folder)
-        self._settings = Settings(self._nvml, kept=keep_settings)
+        self._settings = Settings(self._nvml, lambda: self.folder, kept=keep_settings)
 
     @property
     def keeps_settings(self) -> bool:
@@ -196,9 +196,7 @@ class NvidiaGpuDriver(Driver):
             device_nodes=files.common_nodes(self._root),
             mounts=mounts,
             hooks=hooks,
-            state=to_builtins(
-                _State("" if daemon is None else str(daemon.folder), self._settings.kept)
-            ),
+            state=None if daemon is None else to_builtins(_State(mps=str(daemon.folder))),
         )
 
     def _use(self, device: Allocated) -> _Used:
@@ -234,10 +232,8 @@ class NvidiaGpuDriver(Driver):
     def unprepare(self, claim: Claim) -> None:
         """What of it cannot be undone does not keep the rest."""
         undoing: list[Callable[[], None]] = [self._mps_daemon(claim).stop]
-        # Of a claim that is only half prepared, nothing says how that was begun.
-        kept = self._settings.kept if claim.state is None else _state(claim).kept
         undoing += [
-            partial(self._give_back, each, kept) for each in claim.devices if not each.admin_access
+            partial(self._give_back, each) for each in claim.devices if not each.admin_access
         ]
         problems = []
         for undo in undoing:
@@ -248,8 +244,8 @@ class NvidiaGpuDriver(Driver):
         if problems:
             raise PrepareError("; ".join(problems))
 
-    def _give_back(self, device: Allocated, kept: bool) -> None:
-        """A GPU that is gone has taken its state with it. `kept`: its settings were not changed."""
+    def _give_back(self, device: Allocated) -> None:
+        """A GPU that is gone has taken its state with it."""
         if not self._nvml.is_there(_gpu_uuid(device)):
             _log.warning("%s is gone: there is nothing to undo", device.name)
             return
@@ -257,8 +253,8 @@ class NvidiaGpuDriver(Driver):
         if _is_partition(device):
             if device.device.consumes_counters:
                 self._divider.destroy(gpu, device.name)
-        elif _sharing(device) is not None and not kept:
-            self._settings.reset(gpu, sliced=_is_sliced(device))
+        else:
+            self._settings.reset(gpu)
 
     def _share(self, gpu: Gpu, device: Allocated) -> MpsConfig | None:
         """Sets how a device is shared; the settings of MPS, if that is how."""
@@ -289,8 +285,8 @@ class NvidiaGpuDriver(Driver):
 
     def _mps_daemon(self, claim: Claim) -> programs.MpsDaemon:
         """Where it was started, whatever the options say by now."""
-        started = _state(claim).mps
-        return programs.MpsDaemon(Path(started) if started else self._mps_dir / claim.uid)
+        state = convert(claim.state or {}, _State)
+        return programs.MpsDaemon(Path(state.mps) if state.mps else self._mps_dir / claim.uid)
 
     # --- Health --------------------------------------------------------------------------------
 
@@ -305,12 +301,6 @@ class _State(Struct, frozen=True, omit_defaults=True):
 
     mps: str = ""
     """The folder of its control daemon."""
-    kept: bool = False
-    """Whether the settings of its GPUs were left alone."""
-
-
-def _state(claim: Claim) -> _State:
-    return convert(claim.state or {}, _State)
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,19 +349,6 @@ def _gpu_uuid(device: Allocated) -> str:
 def _is_partition(device: Allocated) -> bool:
     said = device.device.attributes.get("type")
     return said is not None and said.string == "mig"
-
-
-def _is_sliced(device: Allocated) -> bool:
-    """Whether the length of the slices of a GPU is set, so that it has to be set back."""
-    config = device.config
-    if not isinstance(config, GpuConfig) or config.sharing is None or device.admin_access:
-        return False
-    slicing = config.sharing.time_slicing_config
-    return slicing is not None and slicing.number > 0
-
-
-def _sharing(device: Allocated) -> object:
-    return getattr(device.config, "sharing", None)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
