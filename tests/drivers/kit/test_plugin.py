@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 
@@ -184,6 +185,35 @@ async def test_what_the_kit_cannot_go_on_with_is_logged(caplog: pytest.LogCaptur
     assert record.getMessage() == f"the discovery of driver {NAME} has failed"
     assert record.exc_info is not None
     assert isinstance(record.exc_info[1], TypeError)
+
+
+async def test_metrics_are_served_as_long_as_the_driver_runs() -> None:
+    """Afterwards the port is free."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address: tuple[str, int] = listening.getsockname()
+    async with world() as w:
+        options = w.kubelet.options(NAME)
+        measured = type(options)(
+            plugin_dir=options.plugin_dir,
+            registry_dir=options.registry_dir,
+            cdi_dir=options.cdi_dir,
+            metrics_port=address[1],
+        )
+        async with Plugin(Probe(), w.cluster.client, measured):
+            said = await metrics(address)
+        assert f'drayman_driver_claims_prepared{{driver="{NAME}"}} 0.0' in said
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(*address)
+
+
+async def metrics(address: tuple[str, int]) -> str:
+    reader, writer = await asyncio.open_connection(*address)
+    writer.write(b"GET /metrics HTTP/1.0\r\n\r\n")
+    async with asyncio.timeout(PATIENCE_S):
+        answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    return answer.decode()
 
 
 async def test_slices_go_with_a_driver_that_was_asked_to_wipe_them() -> None:

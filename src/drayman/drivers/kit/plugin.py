@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from typing import Final, Self
+from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import start_http_server
 
@@ -120,7 +121,7 @@ class Plugin:
         await self.discover()
         if options.metrics_port is not None:
             server, _ = start_http_server(options.metrics_port, registry=self.metrics.registry)
-            end.callback(server.shutdown)
+            end.push_async_callback(asyncio.to_thread, _stop_serving, server)
         remove_dead(driver.name, options.registry_dir, self.folder)
         if options.wipe_on_exit:
             end.push_async_callback(self._wipe)
@@ -263,6 +264,12 @@ class Plugin:
 async def _cancel(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+def _stop_serving(server: WSGIServer) -> None:
+    """Returns when the server accepts nothing any more, which takes it a moment to notice."""
+    server.shutdown()
+    server.server_close()
 
 
 def _hardware_of(found: Discovered) -> Hardware:
