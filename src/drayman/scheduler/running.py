@@ -15,6 +15,7 @@ from typing import Final
 
 from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
+from drayman.cluster.background import in_background
 from drayman.cluster.client import Client
 from drayman.cluster.informers import Handlers, Informers
 from drayman.cluster.recording import EventRecorder
@@ -243,10 +244,13 @@ class Scheduler:
 
     async def _schedule(self) -> None:
         self._recorder.start()
-        reporting = asyncio.create_task(self._reporter.run(), name="scheduler reports")
-        judging = asyncio.create_task(self._group_conditions.run(), name="conditions of groups")
-        looking = asyncio.create_task(self._foresight.run(self._is_busy), name="scheduler looks")
-        counting = asyncio.create_task(self._queue_statuses.run(), name="status of queues")
+        parts = {
+            "the reporting of the scheduler": self._reporter.run(),
+            "keeping the conditions of groups": self._group_conditions.run(),
+            "the foresight of the scheduler": self._foresight.run(self._is_busy),
+            "keeping the status of queues": self._queue_statuses.run(),
+        }
+        beside = [in_background(work, name, _log) for name, work in parts.items()]
         self._gang_life.begin()
         try:
             await self._rounds()
@@ -254,7 +258,7 @@ class Scheduler:
             self._unserved.stop()
             if self._rivals is not None:
                 self._rivals.stop()
-            ending = (reporting, judging, looking, counting, *self._tasks, *self._aside)
+            ending = (*beside, *self._tasks, *self._aside)
             for task in ending:
                 task.cancel()
             await asyncio.gather(*ending, return_exceptions=True)
