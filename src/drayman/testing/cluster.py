@@ -42,13 +42,18 @@ class TestCluster:
 
     async def __aenter__(self) -> Self:
         await self.start()
-        self._client = HttpClient.from_environment(self.kubeconfig)
+        try:
+            self._client = HttpClient.from_environment(self.kubeconfig)
+        except BaseException:
+            await self.stop()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._client is not None:
-            await self._client.close()
-        await self.stop()
+        try:
+            await self.client.close()
+        finally:
+            await self.stop()
 
     async def start(self) -> None:
         """Serve; after `stop`, at the same address and with the same objects."""
