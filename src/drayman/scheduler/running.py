@@ -244,13 +244,10 @@ class Scheduler:
 
     async def _schedule(self) -> None:
         self._recorder.start()
-        parts = {
-            "the reporting of the scheduler": self._reporter.run(),
-            "keeping the conditions of groups": self._group_conditions.run(),
-            "the foresight of the scheduler": self._foresight.run(self._is_busy),
-            "keeping the status of queues": self._queue_statuses.run(),
-        }
-        beside = [in_background(work, name, _log) for name, work in parts.items()]
+        reporting = in_background(self._reporter.run(), "the reporting of the scheduler", _log)
+        judging = in_background(self._group_conditions.run(), "judging groups", _log)
+        looking = in_background(self._foresight.run(self._is_busy), "looking ahead", _log)
+        counting = in_background(self._queue_statuses.run(), "counting for queues", _log)
         self._gang_life.begin()
         try:
             await self._rounds()
@@ -258,7 +255,7 @@ class Scheduler:
             self._unserved.stop()
             if self._rivals is not None:
                 self._rivals.stop()
-            ending = (*beside, *self._tasks, *self._aside)
+            ending = (reporting, judging, looking, counting, *self._tasks, *self._aside)
             for task in ending:
                 task.cancel()
             await asyncio.gather(*ending, return_exceptions=True)
