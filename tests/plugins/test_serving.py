@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from drayman.plugins.calling import PluginClient
+from drayman.plugins.errors import CallError
 from drayman.plugins.model import Answers, ClaimRef, Removals, ReportedHealth
 from drayman.plugins.registry import Registry
 from drayman.plugins.serving import PluginServer
@@ -84,6 +86,62 @@ async def test_a_driver_that_is_registered_or_has_ended_says_nothing(
                 await asyncio.sleep(0.01)
     (said,) = warnings(caplog)
     assert said.endswith(str(folder / "c/registry"))
+
+
+class Slow(Nothing):
+    """Is told what to do, and does not come to an end with it; says something about its health, and then nothing more."""
+
+    def __init__(self) -> None:
+        self.has_begun = asyncio.Event()
+
+    async def prepare(self, claims: Sequence[ClaimRef]) -> Answers:
+        self.has_begun.set()
+        await asyncio.Event().wait()
+        return {}
+
+    async def watch_health(self) -> AsyncIterator[Sequence[ReportedHealth]]:
+        yield ()
+        await asyncio.Event().wait()
+
+
+@asynccontextmanager
+async def slow(folder: Path) -> AsyncIterator[tuple[PluginServer, Slow, PluginClient]]:
+    service = Slow()
+    server = PluginServer(DRIVER, Sockets.of(DRIVER, folder, folder), service)
+    await server.start()
+    client = PluginClient(server.info)
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            yield server, service, client
+    finally:
+        await client.close()
+
+
+async def test_a_driver_that_need_not_finish_its_calls_ends_them(folder: Path) -> None:
+    """Nobody is left waiting for it."""
+    async with slow(folder) as (server, service, client):
+        preparing = asyncio.create_task(client.prepare([]))
+        await service.has_begun.wait()
+        stopping = asyncio.create_task(server.stop())
+        while server.sockets.services.exists():
+            await asyncio.sleep(0.01)
+        stopping.cancel()
+        await asyncio.wait((stopping,))
+        assert stopping.cancelled()
+        with pytest.raises(CallError, match=r"UNAVAILABLE|CANCELLED"):
+            await preparing
+
+
+async def test_reports_that_nobody_wants_any_more_are_ended(folder: Path) -> None:
+    """At once, and not when somebody finds that they have been forgotten."""
+    async with slow(folder) as (server, _, client):
+        stream = client.health()
+        assert await anext(stream) == ()
+        before = asyncio.all_tasks()
+        await stream.aclose()
+        await asyncio.sleep(0)  # what was forgotten would be found by now
+        assert asyncio.all_tasks() <= before
+        await server.stop()
 
 
 class Looking(Registry):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -60,6 +60,20 @@ def test_a_socket_that_is_served_stays(tmp_path: Path) -> None:
     with listening(path), pytest.raises(SocketError, match="another process serves there"):
         make_way(path)
     assert path.exists()
+
+
+def test_a_process_that_is_busy_serves_its_socket(tmp_path: Path) -> None:
+    """Others wait already; it is there all the same."""
+    path = tmp_path / "a.sock"
+    with socket.socket(socket.AF_UNIX) as server, ExitStack() as clients:
+        server.bind(str(path))
+        server.listen(0)
+        with suppress(BlockingIOError):
+            while True:
+                client = clients.enter_context(socket.socket(socket.AF_UNIX))
+                client.setblocking(False)
+                client.connect(str(path))
+        assert answers(path)
 
 
 def test_what_is_no_socket_stays(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from drayman.cluster.informers import Informers
 from drayman.cluster.inprocess import InProcessClient
 from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import NODES, PODS, JsonObject
-from drayman.cluster.writes import BindWrite, Write
+from drayman.cluster.writes import BindWrite, PatchWrite, Write
 from drayman.placement.decision.placements import Placement
 from drayman.scheduler.options import SchedulerOptions
 from drayman.scheduler.running import Scheduler
@@ -79,6 +79,41 @@ async def test_a_pod_survives_a_bug_in_its_round(
                 while not (await client.get(PODS, "p", "default")).spec.node_name:
                     await asyncio.sleep(0.02)
         assert client.broken
+    finally:
+        scheduler.cancel()
+        await asyncio.gather(scheduler, return_exceptions=True)
+        await informers.stop()
+        await instance.stop()
+
+
+class CannotReport(InProcessClient):
+    """Raises what no client should when the scheduler writes why a pod waits."""
+
+    async def write_all(self, writes: Sequence[Write]) -> None:
+        if any(isinstance(write, PatchWrite) for write in writes):
+            raise KeyError("a bug")
+        await super().write_all(writes)
+
+
+async def test_a_bug_that_ends_reporting_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """When it does, and pods are still bound."""
+    instance = await start(Options(Folder(tmp_path), durable=False, control_plane=None))
+    client = CannotReport(ServerBackend(instance.server.core))
+    informers = Informers(client)
+    scheduler = asyncio.create_task(Scheduler(client, informers, SchedulerOptions()).run())
+    try:
+        await client.create(PODS.as_values(), POD)
+        async with asyncio.timeout(PATIENCE_S):
+            while not caplog.records:
+                await asyncio.sleep(0.02)
+            await client.create(NODES.as_values(), NODE)
+            await client.patch(NODES, "n", merge_patch({"spec": {"taints": None}}))
+            while not (await client.get(PODS, "p", "default")).spec.node_name:
+                await asyncio.sleep(0.02)
+        (record,) = caplog.records
+        assert record.getMessage() == "the reporting of the scheduler has failed"
     finally:
         scheduler.cancel()
         await asyncio.gather(scheduler, return_exceptions=True)

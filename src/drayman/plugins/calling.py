@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -67,7 +68,7 @@ class Connection:
             raise
         return _decoded(self.path, method, answer)
 
-    async def stream(self, method: Method, request: object) -> AsyncIterator[Any]:
+    async def stream(self, method: Method, request: object) -> AsyncGenerator[Any, None]:
         """Answers until the server ends them. Raises CallError."""
         invoke = self._channel.unary_stream(
             method.path,
@@ -194,8 +195,9 @@ class PluginClient:
         stream = self._connection.stream(
             HEALTH["NodeWatchResources"], health_pb2.NodeWatchResourcesRequest()
         )
-        async for message in stream:
-            yield reports_of(message)
+        async with aclosing(stream):
+            async for message in stream:
+                yield reports_of(message)
 
     async def close(self) -> None:
         await self._connection.close()

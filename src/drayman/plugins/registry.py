@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -138,17 +139,20 @@ class Registry:
                     _log.warning("%s: %s", path, error)
                     await notify(connection, str(error))
                     return True
-                await notify(connection)
+                async with AsyncExitStack() as unused:
+                    unused.push_async_callback(client.close)
+                    await notify(connection)
+                    unused.pop_all()
             except CallError as error:
                 if path not in self._silent:
                     _log.info("%s; it is called again until it answers", error)
                 self._silent.add(path)
                 return False
-        if path in self._silent:
-            _log.info("%s: it answers now", path)
-            self._silent.remove(path)
-        self._plugins[path] = Registered(path, client, next(self._orders))
-        self._tell(info.name)
+            if path in self._silent:
+                _log.info("%s: it answers now", path)
+                self._silent.remove(path)
+            self._plugins[path] = Registered(path, client, next(self._orders))
+            self._tell(info.name)
         return True
 
     async def _deregister(self, path: Path) -> None:

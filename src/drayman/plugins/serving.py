@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -106,19 +107,22 @@ class PluginServer:
                 server.add_insecure_port(address(path))
             except RuntimeError as error:
                 raise SocketError(f"{path}: cannot be served: {error}") from error
-            await server.start()
             self._servers.append((path, server))
+            await server.start()
         loop = asyncio.get_running_loop()
         self._warning = loop.call_later(self._unregistered_s, self._warn_unregistered)
 
     async def stop(self) -> None:
-        """End: the node first learns that the driver goes, and calls that it has made are finished."""
+        """End: the node first learns that the driver goes, and calls that it has made are finished.
+
+        Whoever does not wait for them ends them.
+        """
         if self._warning is not None:
             self._warning.cancel()
-        while self._servers:
-            path, server = self._servers.pop()
-            path.unlink(missing_ok=True)
-            await server.stop(_GRACE_S)
+        async with AsyncExitStack() as end:  # the last one goes first
+            for path, server in self._servers:
+                end.push_async_callback(_stop, path, server)
+            self._servers.clear()
 
     def _warn_unregistered(self) -> None:
         if self.registered is None:
@@ -148,6 +152,14 @@ class PluginServer:
             return registration_pb2.RegistrationStatusResponse()
 
         return _handler(REGISTRATION, {"GetInfo": get_info, "NotifyRegistrationStatus": notify})
+
+
+async def _stop(path: Path, server: Any) -> None:
+    path.unlink(missing_ok=True)
+    try:
+        await server.stop(_GRACE_S)
+    finally:
+        await server.stop(None)
 
 
 def _prepare_handler(service: Service, version: Version) -> Any:

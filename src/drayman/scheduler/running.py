@@ -15,6 +15,7 @@ from typing import Final
 
 from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
+from drayman.cluster.background import in_background
 from drayman.cluster.client import Client
 from drayman.cluster.informers import Handlers, Informers
 from drayman.cluster.recording import EventRecorder
@@ -243,10 +244,10 @@ class Scheduler:
 
     async def _schedule(self) -> None:
         self._recorder.start()
-        reporting = asyncio.create_task(self._reporter.run(), name="scheduler reports")
-        judging = asyncio.create_task(self._group_conditions.run(), name="conditions of groups")
-        looking = asyncio.create_task(self._foresight.run(self._is_busy), name="scheduler looks")
-        counting = asyncio.create_task(self._queue_statuses.run(), name="status of queues")
+        reporting = in_background(self._reporter.run(), "the reporting of the scheduler", _log)
+        judging = in_background(self._group_conditions.run(), "judging groups", _log)
+        looking = in_background(self._foresight.run(self._is_busy), "looking ahead", _log)
+        counting = in_background(self._queue_statuses.run(), "counting for queues", _log)
         self._gang_life.begin()
         try:
             await self._rounds()

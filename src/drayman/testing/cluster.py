@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final, Self
 
@@ -29,7 +29,7 @@ class TestCluster:
     def __init__(self, folder: Path) -> None:
         self._folder = Folder(folder / "cluster")
         self._instance: Instance | None = None
-        self._kept = ExitStack()
+        self._undoing = AsyncExitStack()
         self._port = 0
         self._client: HttpClient | None = None
 
@@ -44,16 +44,17 @@ class TestCluster:
         return self._instance.kubeconfig
 
     async def __aenter__(self) -> Self:
-        self._port = self._kept.enter_context(kept_port())
-        await self.start()
-        self._client = HttpClient.from_environment(self.kubeconfig)
+        async with AsyncExitStack() as undoing:
+            self._port = undoing.enter_context(kept_port())
+            await self.start()
+            undoing.push_async_callback(self.stop)
+            self._client = HttpClient.from_environment(self.kubeconfig)
+            undoing.push_async_callback(self._client.close)
+            self._undoing = undoing.pop_all()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._client is not None:
-            await self._client.close()
-        await self.stop()
-        self._kept.close()
+        await self._undoing.aclose()
 
     async def start(self) -> None:
         """Serve; after `stop`, at the same address and with the same objects."""

@@ -5,7 +5,8 @@ It starts no containers. What one would get is worked out from the CDI files tha
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Self
 
@@ -95,11 +96,12 @@ class FakeKubelet:
         """Raises CallError."""
         return (await self.unprepare_all(driver, [claim]))[_ref(claim).uid]
 
-    async def health(self, driver: str) -> AsyncIterator[tuple[ReportedHealth, ...]]:
+    async def health(self, driver: str) -> AsyncGenerator[tuple[ReportedHealth, ...], None]:
         """What a driver reports. Raises CallError."""
         latest = await self._latest(driver)
-        async for reports in latest.client.health():
-            yield reports
+        async with aclosing(latest.client.health()) as stream:
+            async for reports in stream:
+                yield reports
 
     def container(self, answer: Ready | Failed | None, *requests: str) -> Container:
         """What a container gets that uses a prepared claim, or some requests of it. Raises CdiError."""

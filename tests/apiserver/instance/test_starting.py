@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,7 +22,9 @@ from drayman.cluster import Client, InProcessClient, WatchOptions, merge_patch
 from drayman.cluster.resources import DEVICE_CLASSES, NODES, PODS, RESOURCE_SLICES
 from drayman.cluster.watching import Change
 from drayman.drivers.profiles import HardwareCluster, parse_profiles, simulate
+from drayman.node.reporting import MANAGER
 from drayman.node.simulated.model import FAILED
+from patience import PATIENCE_S
 
 COUNT: Final = 120
 """Nodes: more than fit into a transaction or two."""
@@ -174,3 +177,19 @@ def test_an_instance_without_any_scheduler_at_work_is_not_ready(tmp_path: Path) 
     recorded = json.loads((tmp_path / "instance.json").read_bytes())
     assert recorded["scheduler"] == "host_1 (the embedded one stands by)"
     assert begun.scheduler_problem() is None
+
+
+async def test_a_start_that_is_given_up_leaves_nothing_under_way(tmp_path: Path) -> None:
+    """Not even the recorder of nodes that had only just begun."""
+    # One whose drivers bring a kind, which the nodes have to follow before they are at work.
+    hardware = simulate(parse_profiles("gb200-nvl72=1"))
+    options = Options(Folder(tmp_path), control_plane=ControlPlane(hardware=hardware))
+    before = asyncio.all_tasks()
+    starting = asyncio.create_task(start(options))
+    async with asyncio.timeout(PATIENCE_S):
+        while f"events of {MANAGER}" not in {each.get_name() for each in asyncio.all_tasks()}:
+            await asyncio.sleep(0)
+        starting.cancel()
+        await asyncio.wait((starting,))
+    assert starting.cancelled()
+    assert asyncio.all_tasks() == before

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
+import os
 import resource
 import socket
 import subprocess
@@ -11,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from robustness.hostile import CONFIG_MAP, CONFIG_MAPS, JSON
+from robustness.hostile import CONFIG_MAP, CONFIG_MAPS, JSON, hostile_target
 from robustness.raw import PATIENCE_S, Connection, get, listening, until
 
 from cluster.certificates import Authority
@@ -163,6 +165,22 @@ async def test_no_client_is_served_while_all_connections_are_being_answered() ->
         watches[0][1][1].transport.abort()
         await until(lambda: server.watches == (1, 1), "the end of a watch")
         assert b" 200 " in await server.ask(get(CONFIG_MAP))
+
+
+async def test_a_server_that_stops_while_a_client_connects() -> None:
+    """In whatever moment it does, the connection does not stay open."""
+    async with hostile_target() as target:
+        before = set(os.listdir("/proc/self/fd"))
+        for moments in range(20):
+            running = await start(target.server, Listener())
+            with socket.create_connection((running.host, running.port)):
+                for _ in range(moments):
+                    await asyncio.sleep(0)
+                await running.stop()
+            del running
+            gc.collect()  # what nobody has closed says so
+        assert set(os.listdir("/proc/self/fd")) <= before
+        assert not target.tracebacks.found, target.tracebacks.found
 
 
 def test_there_are_fewer_connections_than_files() -> None:

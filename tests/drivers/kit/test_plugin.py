@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 
@@ -27,6 +28,7 @@ from drayman.drivers.kit import (
 from drayman.plugins.cdi import DeviceNode
 from drayman.plugins.model import Failed, HealthState, Ready
 from drivers.kit.probing import NAME, NODE, Probe, SickProbe, names, world
+from patience import PATIENCE_S
 
 
 async def test_containers_get_what_the_driver_says_by_request() -> None:
@@ -145,6 +147,74 @@ async def test_a_node_that_is_missing_is_told_once(caplog: pytest.LogCaptureFixt
         await w.until_slices(lambda found: len(names(found)) == 4)
     told = [each.getMessage() for each in caplog.records if each.name == publishing]
     assert told == [f'slices of {NAME}: nodes "late" not found', f"slices of {NAME}: written"]
+
+
+async def test_publishing_goes_on_when_the_newest_instance_can_be_told_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Whatever is wrong with the file that names it, which is told once."""
+    caplog.set_level(logging.INFO, "drayman.drivers.kit.publishing")
+    async with world() as w, w.plugin(Probe()) as plugin, asyncio.timeout(PATIENCE_S):
+        (found,) = await w.until_slices(lambda found: len(names(found)) == 4)
+        newest = plugin.folder / "newest"
+        newest.unlink()
+        newest.mkdir()
+        await w.cluster.client.delete(RESOURCE_SLICES, found.metadata.name)
+        while failures(plugin, "publish") < 3:
+            await asyncio.sleep(0.02)
+        newest.rmdir()
+        await w.until_slices(lambda found: len(names(found)) == 4)
+    told = [each.getMessage() for each in caplog.records]
+    assert told == [
+        f"slices of {NAME}: whether this instance publishes them cannot be told: Is a directory",
+        f"slices of {NAME}: written",
+    ]
+
+
+class Vague(Probe):
+    """Its author has taken a number for a word."""
+
+    discover_every_s = "soon"  # type: ignore[assignment]
+
+
+async def test_what_the_kit_cannot_go_on_with_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """When it ends: within a node nobody asks a driver how it is."""
+    async with world() as w, w.plugin(Vague()), asyncio.timeout(PATIENCE_S):
+        while not caplog.records:
+            await asyncio.sleep(0.02)
+    (record,) = caplog.records
+    assert record.getMessage() == f"the discovery of driver {NAME} has failed"
+    assert record.exc_info is not None
+    assert isinstance(record.exc_info[1], TypeError)
+
+
+async def test_metrics_are_served_as_long_as_the_driver_runs() -> None:
+    """Afterwards the port is free."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address: tuple[str, int] = listening.getsockname()
+    async with world() as w:
+        options = w.kubelet.options(NAME)
+        measured = type(options)(
+            plugin_dir=options.plugin_dir,
+            registry_dir=options.registry_dir,
+            cdi_dir=options.cdi_dir,
+            metrics_port=address[1],
+        )
+        async with Plugin(Probe(), w.cluster.client, measured):
+            said = await metrics(address)
+        assert f'drayman_driver_claims_prepared{{driver="{NAME}"}} 0.0' in said
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(*address)
+
+
+async def metrics(address: tuple[str, int]) -> str:
+    reader, writer = await asyncio.open_connection(*address)
+    writer.write(b"GET /metrics HTTP/1.0\r\n\r\n")
+    async with asyncio.timeout(PATIENCE_S):
+        answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    return answer.decode()
 
 
 async def test_slices_go_with_a_driver_that_was_asked_to_wipe_them() -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
 from drayman.api.struct import Json
-from drayman.cluster import WatchOptions, generic, json_patch, merge_patch
+from drayman.cluster import InProcessClient, WatchOptions, generic, json_patch, merge_patch
 from drayman.cluster.resources import DEVICE_CLASSES, LEASES, NODES, PODS, RESOURCE_SLICES
 from drayman.cluster.watching import Change
+from drayman.cluster.writes import PatchWrite, Write
 from node.simulated.world import NAMESPACE, NODE_VALUES, POD_VALUES, connected, simulated, world
 
 FAIL = merge_patch({"metadata": {"annotations": {"drayman.dev/failed": "true"}}})
@@ -163,3 +165,21 @@ async def test_many_pods_run(count: int) -> None:
                     running.add(event.object["metadata"]["name"])
                 if len(running) == count:
                     break
+
+
+class WithoutLeases(InProcessClient):
+    """Raises what no client should when a lease is to be renewed."""
+
+    async def write_all(self, writes: Sequence[Write]) -> None:
+        if any(isinstance(write, PatchWrite) and write.resource is LEASES for write in writes):
+            raise KeyError("a bug")
+        await super().write_all(writes)
+
+
+async def test_a_bug_that_ends_the_heartbeats_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """When it does: nobody waits for them."""
+    async with connected(WithoutLeases) as client, simulated(client, "example=1"):
+        while not caplog.records:
+            await asyncio.sleep(0.02)
+    (record,) = caplog.records
+    assert record.getMessage() == "the heartbeat of simulated nodes has failed"

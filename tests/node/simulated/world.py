@@ -130,13 +130,15 @@ class World:
 
 
 @asynccontextmanager
-async def connected() -> AsyncIterator[InProcessClient]:
-    """A server in memory."""
+async def connected(
+    kind: type[InProcessClient] = InProcessClient,
+) -> AsyncIterator[InProcessClient]:
+    """A server in memory, and a client of some kind."""
     store = Store.open(None)
     try:
         server = make_server(store)
         await create_first_objects(server.core)
-        async with InProcessClient(ServerBackend(server.core)) as client:
+        async with kind(ServerBackend(server.core)) as client:
             await client.create(ACCOUNTS, {"metadata": {"name": "default"}}, NAMESPACE)
             yield client
     finally:

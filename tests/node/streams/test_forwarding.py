@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from drayman.node.streams.channels import NORMAL_CLOSURE
 from drayman.node.streams.finishing import cancelled
-from drayman.node.streams.forwarding import MOST_PAIRS, Dial, serve_spdy
+from drayman.node.streams.forwarding import MOST_PAIRS, Dial, serve_channels, serve_spdy
 from drayman.node.streams.model import Connection, NodeApiError
 from drayman.node.streams.multiplexing import Multiplexer, Stream, multiplexed
+from node.streams.talking import FakeSocket
 from patience import PATIENCE_S
 
 
@@ -95,3 +97,15 @@ async def test_pairs_that_were_reset_do_not_pile_up() -> None:
             except ConnectionResetError:
                 continue
             return
+
+
+async def test_a_bug_does_not_pass_for_the_end_of_a_client() -> None:
+    """Whoever serves hears of it, once the client is told that it is over."""
+
+    async def breaks(_port: int) -> Connection:
+        raise KeyError("a bug")
+
+    socket = FakeSocket()
+    with pytest.raises(KeyError, match="a bug"):
+        await serve_channels(socket, [80], breaks)
+    assert socket.closed == NORMAL_CLOSURE

@@ -135,8 +135,8 @@ async def _start_nodes(
         published = done
         advance(done, total + nodes.count)
 
-    await nodes.start(count_published)
     end.push_async_callback(nodes.stop)
+    await nodes.start(count_published)
     living = nodes.living
     total = published + len(living)
     await wait_accepted(informers, living, lambda number: advance(published + number, total))

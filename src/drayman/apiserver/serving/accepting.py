@@ -72,8 +72,8 @@ class Acceptor:
         where: tuple[str, int] = self._sockets[0].getsockname()[:2]
         return where
 
-    def close(self) -> None:
-        """Accept no more connections."""
+    async def close(self) -> None:
+        """Accept no more connections. Those that are just being opened are given up."""
         loop = asyncio.get_running_loop()
         for pause in self._pauses:
             pause.cancel()
@@ -81,8 +81,10 @@ class Acceptor:
             loop.remove_reader(listening)
             listening.close()
         self._sockets.clear()
-        for task in self._opening:
+        opening = tuple(self._opening)
+        for task in opening:
             task.cancel()
+        await asyncio.gather(*opening, return_exceptions=True)
 
     def _accept(self, listening: socket.socket) -> None:
         for _ in range(ACCEPTED_PER_ITERATION):
@@ -99,9 +101,18 @@ class Acceptor:
                 accepted.close()
                 continue
             accepted.setblocking(False)
-            task = asyncio.get_running_loop().create_task(self._open(accepted, address[0]))
-            self._opening.add(task)
-            task.add_done_callback(self._opening.discard)
+            self._begin(accepted, address[0])
+
+    def _begin(self, accepted: socket.socket, peer: str) -> None:
+        task = asyncio.get_running_loop().create_task(self._open(accepted, peer))
+        self._opening.add(task)
+
+        def over(_: asyncio.Task[None]) -> None:
+            self._opening.discard(task)
+            if task.cancelled():
+                accepted.close()  # it may not even have begun
+
+        task.add_done_callback(over)
 
     def _pause(self, listening: socket.socket) -> None:
         loop = asyncio.get_running_loop()

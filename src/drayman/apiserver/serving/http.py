@@ -85,7 +85,7 @@ class RunningServer:
         return f"{'https' if self.is_tls else 'http'}://{host}:{self.port}"
 
     async def stop(self) -> None:
-        self._acceptor.close()
+        await self._acceptor.close()
         self.connections.end()
         await self._runner.cleanup()
         await self.connections.closed()
@@ -111,7 +111,7 @@ async def start(server: ApiServer, listener: Listener) -> RunningServer:
     try:
         host, port = await acceptor.listen(listener.host, listener.port)
     except BaseException:
-        acceptor.close()
+        await acceptor.close()
         await runner.cleanup()
         raise
     server.discovery.address = f"{host}:{port}"

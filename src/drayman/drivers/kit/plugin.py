@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
-from typing import Any, Final, Self
+from typing import Final, Self
+from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import start_http_server
 
 from drayman.api.resource import Device
 from drayman.cluster import Client
+from drayman.cluster.background import in_background
 from drayman.cluster.backoff import Backoff
 from drayman.cluster.errors import ClusterError
 from drayman.drivers.kit.attributes import with_attributes
@@ -119,29 +121,26 @@ class Plugin:
         await self.discover()
         if options.metrics_port is not None:
             server, _ = start_http_server(options.metrics_port, registry=self.metrics.registry)
-            end.callback(server.shutdown)
+            end.push_async_callback(asyncio.to_thread, _stop_serving, server)
         remove_dead(driver.name, options.registry_dir, self.folder)
         if options.wipe_on_exit:
             end.push_async_callback(self._wipe)
         end.push_async_callback(self.server.stop)
         await self.server.start()
         self._instances.enter()
-        for work in (self._publication.run(), self._discover_again(), self._release_again()):
-            self._in_background(work, end)
-        self._in_background(self._follow(), end)
+        parts = {
+            "publication": self._publication.run(),
+            "discovery": self._discover_again(),
+            "clean-up": self._release_again(),
+            "follower": self._follow(),
+        }
         if driver.reports_health:
-            self._in_background(self.health.run(), end)
+            parts["health"] = self.health.run()
             end.callback(loop.call_later(_FIRST_REPORT_S, self._do_without_health).cancel)
-
-    def _in_background(self, work: Coroutine[Any, Any, None], end: AsyncExitStack) -> None:
-        task = asyncio.create_task(work)
-
-        async def stop() -> None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-        self._background.append(task)
-        end.push_async_callback(stop)
+        for name, work in parts.items():
+            task = in_background(work, f"the {name} of driver {driver.name}", _log)
+            self._background.append(task)
+            end.push_async_callback(_cancel, task)
 
     async def run(self) -> None:
         """Returns when it is cancelled. Raises what ended a part of it that should never end."""
@@ -260,6 +259,17 @@ class Plugin:
     async def _wipe(self) -> None:
         if self._instances.is_newest():
             await self._publication.wipe()
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def _stop_serving(server: WSGIServer) -> None:
+    """Returns when the server accepts nothing any more, which takes it a moment to notice."""
+    server.shutdown()
+    server.server_close()
 
 
 def _hardware_of(found: Discovered) -> Hardware:

@@ -41,7 +41,7 @@ class Publication:
         may_publish: Callable[[], bool],
         backoff: Backoff | None = None,
     ) -> None:
-        """`may_publish` says whether it is up to this instance of the driver."""
+        """`may_publish` says whether it is up to this instance of the driver. It may raise OSError."""
         self._client = client
         self._driver = driver
         self._node = node
@@ -75,14 +75,15 @@ class Publication:
                     if told:
                         _log.info("slices of %s: written", self._driver)
                     told = ""
-                except (ClusterError, PublishError) as error:
+                except (ClusterError, PublishError, OSError) as error:
                     self._metrics.publish_failures.inc()
                     failures += 1
                     is_lasting = isinstance(error, PublishError)
                     level = logging.ERROR if is_lasting else logging.WARNING
-                    if str(error) != told:
-                        _log.log(level, "slices of %s: %s", self._driver, error)
-                    told = str(error)
+                    problem = _problem(error)
+                    if problem != told:
+                        _log.log(level, "slices of %s: %s", self._driver, problem)
+                    told = problem
                     if is_lasting:
                         continue  # it stays wrong until something else is discovered
                     self._wake.set()
@@ -94,7 +95,7 @@ class Publication:
         self._wake.set()
 
     async def publish(self) -> bool:
-        """Bring the slices up to date; returns whether there was anything to write. Raises ClusterError, PublishError."""
+        """Bring the slices up to date; returns whether there was anything to write. Raises ClusterError, PublishError, OSError."""
         hardware = self._wanted
         if hardware is None or not self._may_publish():
             return False
@@ -150,3 +151,10 @@ class Publication:
         """Delete the slices. Raises ClusterError."""
         for each in await self._published():
             await self._delete(each)
+
+
+def _problem(error: Exception) -> str:
+    """In the same words each time: a file that is being written has another name each time."""
+    if isinstance(error, OSError):
+        return f"whether this instance publishes them cannot be told: {error.strerror or error}"
+    return str(error)

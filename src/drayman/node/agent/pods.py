@@ -46,6 +46,7 @@ from drayman.node.agent.volumes.keeping import LOOK_AGAIN_S, PodVolumes
 from drayman.node.cgroups.limits import pod_limits
 from drayman.node.claims import ClaimsError, Devices, NodeClaims
 from drayman.node.reporting import FAILED_PREPARE
+from drayman.node.streams.finishing import cancelled, to_the_end
 from drayman.plugins.errors import CdiError
 
 _DEFAULT_GRACE_S: Final = 30
@@ -374,7 +375,7 @@ class PodWorker:
                 await self._wake.wait()
             await stopping
         finally:
-            stopping.cancel()
+            await to_the_end(cancelled(stopping))
 
     async def _stop_containers(self) -> None:
         """The containers together, then sidecars one after the other, all within the grace period."""

@@ -16,6 +16,7 @@ from drayman.api.core import Node, Pod
 from drayman.api.resource import DeviceClass, ResourceClaim
 from drayman.api.struct import Json
 from drayman.api.times import timestamp
+from drayman.cluster.background import in_background
 from drayman.cluster.breaks import Breaks
 from drayman.cluster.cache import Cache
 from drayman.cluster.client import Client
@@ -147,8 +148,8 @@ class SimulatedNodes:
         await self._follow_domains()
         heartbeats = Heartbeats(self._client, lambda: self.living, self._timing.heartbeat)
         self._tasks = [
-            asyncio.create_task(self._work(), name="simulated nodes"),
-            asyncio.create_task(heartbeats.run(), name="heartbeats of simulated nodes"),
+            in_background(self._work(), "the work of simulated nodes", _log),
+            in_background(heartbeats.run(), "the heartbeat of simulated nodes", _log),
         ]
 
     async def _follow_domains(self) -> None:
@@ -166,7 +167,9 @@ class SimulatedNodes:
         """A node has come while the others are at work."""
         is_looking = self._looking is not None and not self._looking.done()
         if self._tasks and not self._follows_domains and not is_looking:
-            self._looking = asyncio.create_task(self._follow_domains())
+            self._looking = in_background(
+                self._follow_domains(), "looking for compute domains", _log
+            )
 
     async def stop(self) -> None:
         tasks = [*self._tasks, *filter(None, (self._looking,))]

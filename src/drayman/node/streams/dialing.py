@@ -23,7 +23,10 @@ _OPEN_S: Final = 30.0
 async def upgraded(
     host: str, port: int, context: ssl.SSLContext, path: str, protocol: str
 ) -> RawSocket:
-    """Ask a node to go on in SPDY. Raises OSError if it cannot be reached, and NodeApiError if it refuses."""
+    """Ask a node to go on in SPDY. Raises OSError if it cannot be reached, and NodeApiError if it refuses.
+
+    One that says nothing would say no farewell either, which TLS waits for, so nobody takes leave of it.
+    """
     reader, writer = await asyncio.open_connection(host, port, ssl=context, limit=_LONGEST_HEAD)
     try:
         name = f"[{host}]" if ":" in host else host
@@ -43,10 +46,10 @@ async def upgraded(
             text = (await reader.read(_MOST_ERROR)).decode("utf-8", "replace").strip()
             raise NodeApiError(500, f"unable to upgrade connection: {status} {text}".strip())
     except (IndexError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-        writer.close()
+        writer.transport.abort()
         raise NodeApiError(502, f"the node's answer makes no sense: {error}") from error
     except BaseException:
-        writer.close()
+        writer.transport.abort()
         raise
     return RawSocket(reader, writer)
 

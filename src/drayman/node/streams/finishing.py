@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, Final
 
+_FAREWELL_S: Final = 2.0
 _UNDER_WAY: Final[set[asyncio.Task[None]]] = set()
 """The event loop itself does not keep tasks alive."""
 
@@ -27,3 +29,14 @@ async def cancelled(*tasks: asyncio.Future[Any]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def closed(writer: asyncio.StreamWriter) -> None:
+    """Close a connection. What was written last may still be read, but not for ever."""
+    writer.close()
+    try:
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_FAREWELL_S):
+                await writer.wait_closed()
+    finally:
+        writer.transport.abort()

@@ -297,7 +297,11 @@ async def serve_channels(socket: Socket, ports: Sequence[int], dial: Dial) -> No
     ]
     everything = asyncio.gather(*joined)
     try:
-        await asyncio.wait((reading, everything), return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait((reading, everything), return_when=asyncio.FIRST_COMPLETED)
+        for each in done:
+            each.result()
+    except ConnectionError as error:
+        _log.debug("a client is gone: %s", error)
     finally:
         await to_the_end(_closed(socket, reading, everything, *joined))
 

@@ -11,10 +11,10 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from drayman.node.spdy.frames import Ping, encoded
+from drayman.node.streams.finishing import closed
 
 SPDY: Final = "SPDY/3.1"
 _PIECE: Final = 64 * 1024
-_FAREWELL_S: Final = 2.0
 
 
 class RawSocket:
@@ -39,9 +39,7 @@ class RawSocket:
         await self.send(encoded(Ping(2)))
 
     async def close(self, _code: int) -> None:
-        """What was sent last may still be read, but not for ever."""
-        self._writer.close()
-        asyncio.get_running_loop().call_later(_FAREWELL_S, self._writer.transport.abort)
+        await closed(self._writer)
 
 
 class _Taken(asyncio.StreamReaderProtocol):

@@ -6,9 +6,10 @@ import asyncio
 from contextlib import suppress
 from typing import Final
 
+from drayman.node.streams.finishing import closed
+
 _LOOPBACK: Final = ("127.0.0.1", "::1")
 _PIECE: Final = 32 * 1024
-_FAREWELL_S: Final = 2.0
 
 
 class LocalConnection:
@@ -30,12 +31,7 @@ class LocalConnection:
             self._writer.write_eof()
 
     async def close(self) -> None:
-        """What was written last may still be read, but not for ever."""
-        self._writer.close()
-        with suppress(OSError, TimeoutError):
-            async with asyncio.timeout(_FAREWELL_S):
-                await self._writer.wait_closed()
-        self._writer.transport.abort()
+        await closed(self._writer)
 
 
 async def connect(port: int) -> LocalConnection:

@@ -31,6 +31,7 @@ from drayman.node.agent.api.certificates import (
 )
 from drayman.node.agent.api.requesting import RefusedError, serving_certificate
 from drayman.node.agent.api.serving import serving
+from drayman.node.streams.finishing import cancelled, to_the_end
 
 SOON_S: Final = 3.0
 """A cluster that approves by itself has done so by then."""
@@ -156,7 +157,7 @@ class NodeServer:
                 await self._warn("CertificatePending", note)
             certificate = await answer
         finally:
-            answer.cancel()
+            await to_the_end(cancelled(answer))
         try:
             if not belong_together(certificate, key):
                 raise RefusedError(f"CertificateSigningRequest {name} is about another key")
