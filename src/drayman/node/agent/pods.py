@@ -161,7 +161,7 @@ class PodWorker:
             await self._stop_and_report()
             await self._lives.close()
             await self._volumes.close()
-            await self._unprepare()
+            await self._unprepare_and_report(end)
             if end is not None:
                 await self._report_end(end)
             await self._await_deletion()
@@ -183,8 +183,7 @@ class PodWorker:
             steps = next_steps(self.pod.spec, self.containers.known(), time.time())
             if is_finished(self.typed):
                 # Somebody else has ended it: a kubelet stops such pods, and leaves them as they were ended.
-                status = self.typed.status
-                return End(status.phase, status.reason, status.message)
+                return self._end_so_far()
             if self.is_gone or is_leaving(self.typed):
                 return End(steps.phase if steps.is_over else "")
             if self._is_too_late():
@@ -389,8 +388,31 @@ class PodWorker:
                 left_s = min(end - time.monotonic(), self._grace_s())
                 await self._lives.stop(name, max(0.0, left_s))
 
+    def _end_so_far(self) -> End:
+        """How the pod is reported until its devices are given back: it goes on, unless somebody else has ended it."""
+        status = self.typed.status
+        if is_finished(self.typed):
+            return End(status.phase, status.reason, status.message)
+        return End("Running")
+
+    async def _unprepare_and_report(self, end: End | None) -> None:
+        """Give the devices back. A driver may take long, or be away: that the containers have ended is known meanwhile."""
+        unpreparing = asyncio.create_task(self._unprepare())
+        unpreparing.add_done_callback(lambda _: self._wake.set())
+        try:
+            while not unpreparing.done():
+                self._wake.clear()
+                is_held = bool(self._node.claims.of_pod(self.pod.metadata.uid))
+                if is_held and end is not None and not self.is_gone:
+                    so_far = self._end_so_far()
+                    await self._report(Steps(phase=so_far.phase), so_far.reason, so_far.message)
+                await self._wake.wait()
+            await unpreparing
+        finally:
+            unpreparing.cancel()
+
     async def _unprepare(self) -> None:
-        """Give the devices back. Until a driver has taken them, the pod is not over."""
+        """Until a driver has taken the devices, the pod is not over."""
         delay = _FIRST_RETRY_S
         while self._node.claims.of_pod(self.pod.metadata.uid):
             try:
