@@ -1,7 +1,9 @@
-"""Drivers that do not take devices back: what is known of pods meanwhile."""
+"""Drivers that do not take devices back: what is known of pods meanwhile, and who answers to their names."""
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,13 +11,16 @@ from typing import Any
 import pytest
 
 from drayman.cluster import merge_patch
+from drayman.cluster.options import DeleteOptions
 from drayman.cluster.resources import PODS, JsonObject
 from drayman.drivers.example.drivers import ExampleGpuDriver
 from drayman.drivers.kit.model import Claim
 from drayman.drivers.kit.options import PluginOptions
 from drayman.drivers.kit.plugin import Plugin
 from node.agent.test_ends import has_terminated
+from node.agent.test_serving import kubectl, served
 from node.agent.world import DRIVER, NAMESPACE, NODE, World, container, world
+from patience import PATIENCE_S
 
 CLAIMS = [{"name": "gpu", "resourceClaimName": "c"}]
 USES = {"resources": {"claims": [{"name": "gpu"}]}}
@@ -107,3 +112,25 @@ async def test_a_pod_that_somebody_else_has_ended_stays_as_it_was_ended() -> Non
         driver.is_willing = True
         await here.client.delete(PODS, "p", NAMESPACE)
         await here.gone("p")
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl")
+async def test_a_name_is_that_of_the_pod_that_is_there() -> None:
+    """And not of one that was removed, of which the node still has a device."""
+    async with world() as here, refusing(here) as driver, served(here) as agent:
+        old = await claiming(here, container("echo old; exec sleep 600", **USES))
+        await here.phase("p", "Running")
+        force = DeleteOptions(grace_period_seconds=0)
+        await here.client.delete(PODS, "p", NAMESPACE, options=force)
+        assert await here.notes("FailedUnprepareDynamicResources")
+        assert old["metadata"]["uid"] in agent.workers
+        new = await here.pod("p", container("echo new; exec sleep 600"))
+        await here.phase("p", "Running")
+        async with asyncio.timeout(PATIENCE_S):
+            while not (log := await kubectl(here, "logs", "p"))[1]:
+                await asyncio.sleep(0.02)
+        assert log == (0, "new\n", "")
+        assert await kubectl(here, "exec", "p", "--", "echo", "in") == (0, "in\n", "")
+        assert agent.workers.keys() == {old["metadata"]["uid"], new["metadata"]["uid"]}
+        driver.is_willing = True
+        await here.client.delete(PODS, "p", NAMESPACE, options=force)

@@ -42,10 +42,10 @@ class AgentApi:
         raise NodeApiError(404, f'container "{container}" not found in pod "{pod}"')
 
     def find_pod(self, namespace: str, name: str) -> PodName:
-        """Raises NodeApiError."""
+        """The pod that has a name now: of one that is gone, a driver may still have devices. Raises NodeApiError."""
         for uid, worker in self._workers.items():
             meta = worker.pod.metadata
-            if (meta.namespace, meta.name) == (namespace, name):
+            if (meta.namespace, meta.name) == (namespace, name) and not worker.is_gone:
                 return PodName(namespace, name, uid)
         raise NodeApiError(404, f'pod "{name}" not found on this node')
 
