@@ -188,6 +188,7 @@ async def test_exit_codes(command: tuple[str, ...], code: int, tmp_path: Path) -
     ("program", "code", "why"),
     [
         ("nope", 127, "executable file not found in $PATH"),
+        ("", 127, "executable file not found in $PATH"),
         ("/no/such", 127, "stat /no/such: no such file or directory"),
         ("/etc/passwd", 126, "permission denied"),
     ],

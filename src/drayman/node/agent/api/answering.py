@@ -81,6 +81,10 @@ class AgentApi:
         streams: Streams,
     ) -> int:
         """Run a command in a container. Its processes end with the session of the client."""
+        for number, word in enumerate(command):
+            if "\0" in word:
+                why = f"command[{number}] has a NUL character, which no program can be given"
+                raise NodeApiError(400, why)
         attempt = self._running(name)
         try:
             if options.tty:

@@ -84,6 +84,9 @@ class _Handlers:
 
     async def execute(self, request: web.Request) -> web.StreamResponse:
         command = tuple(request.query.getall("command", []))
+        if not command:
+            why = "you must specify a command: the query has no `command`"
+            return web.Response(status=400, text=why)
         return await self._converse(request, partial(self._api.execute, command=command))
 
     async def attach(self, request: web.Request) -> web.StreamResponse:

@@ -143,6 +143,8 @@ def live_as_told(start: dict[str, Any], argv: list[str]) -> None:
         roots.checked(roots.libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "giving up privileges")
     os.chdir(start["cwd"])
     obey_signals()
+    if not argv[0]:  # which Python does not look for
+        raise ProgramError(errno.ENOENT, os.strerror(errno.ENOENT), "")
     try:
         os.execvpe(argv[0], argv, start["env"])
     except OSError as error:
