@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 from drayman.node.agent.api.measuring import measure, running_attempts
 from drayman.node.agent.api.ports import connect
 from drayman.node.agent.pods import PodWorker
+from drayman.node.agent.processes.attaching import MOST_CLIENTS
 from drayman.node.agent.processes.attempts import Attempt
 from drayman.node.agent.processes.conversing import run_on_pipes, run_on_terminal
 from drayman.node.agent.processes.executing import command_inside
@@ -33,6 +37,8 @@ class AgentApi:
 
     def __init__(self, workers: Mapping[str, PodWorker]) -> None:
         self._workers = workers
+        self._attached: Counter[Path] = Counter()
+        """How many clients each attempt has, by its folder. The shim would hang up on more of them without a word."""
 
     def find(self, namespace: str, pod: str, container: str) -> ContainerName:
         """A container by the names that requests have. Raises NodeApiError."""
@@ -105,7 +111,8 @@ class AgentApi:
         """Returns when the container ends. Its exit code is in its status, and is none of this session."""
         attempt = self._running(name)
         try:
-            await join_container(attempt.folder, options, streams)
+            with self._among_clients(attempt, name.container):
+                await join_container(attempt.folder, options, streams)
         except FileNotFoundError:
             why = (
                 f'container "{name.container}" cannot be attached to: an earlier version started it'
@@ -116,6 +123,20 @@ class AgentApi:
         except OSError as error:
             raise NodeApiError(500, str(error)) from error
         return 0
+
+    @contextmanager
+    def _among_clients(self, attempt: Attempt, container: str) -> Iterator[None]:
+        """Raises NodeApiError if there is no room for another one."""
+        folder = attempt.folder
+        if self._attached[folder] >= MOST_CLIENTS:
+            why = f'container "{container}" has {MOST_CLIENTS} clients already, and takes no more'
+            raise NodeApiError(400, why)
+        self._attached[folder] += 1
+        try:
+            yield
+        finally:
+            self._attached[folder] -= 1
+            self._attached += Counter()  # which forgets those that have none
 
     async def forward(self, pod: PodName, port: int) -> Connection:
         about = f"error forwarding port {port} to pod {pod.name}, uid {pod.uid}"
