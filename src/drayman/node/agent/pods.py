@@ -42,6 +42,7 @@ from drayman.node.agent.reporting import StatusWriter, now
 from drayman.node.agent.spec import Container, RunnablePod, ignored_changes, ignored_fields
 from drayman.node.agent.status import status_of
 from drayman.node.agent.steps import Steps, next_steps, phase_after, running
+from drayman.node.agent.unusable import refuse_unusable, refuse_unusable_volumes
 from drayman.node.agent.volumes.keeping import LOOK_AGAIN_S, PodVolumes
 from drayman.node.cgroups.limits import pod_limits
 from drayman.node.claims import ClaimsError, Devices, NodeClaims
@@ -283,6 +284,7 @@ class PodWorker:
 
     async def _set_up(self) -> None:
         """What all containers need. Devices come last: they are what others wait for."""
+        refuse_unusable_volumes(self.pod.spec.volumes)
         await self._volumes.set_up(self.pod, pod_limits(self.typed).memory)
         if self._devices is None:
             self._devices = await self._node.claims.prepare(self.typed)
@@ -301,6 +303,7 @@ class PodWorker:
         env = environment(self.pod, container, self._volumes.sources, node.facts)
         ids = cdi_ids(self.typed, container.name, self._devices)
         edits = edits_for(ids, node.cdi_dirs)
+        refuse_unusable(container, argv, env, edits.env)
         ignored = ignored_fields(self.pod, container)
         if ignored:
             fields = ", ".join(ignored)
