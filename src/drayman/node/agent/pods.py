@@ -33,6 +33,7 @@ from drayman.node.agent.devices.claims import cdi_ids
 from drayman.node.agent.devices.device_status import device_statuses
 from drayman.node.agent.devices.health import DeviceHealth
 from drayman.node.agent.environment import OwnFacts, SourceError, environment
+from drayman.node.agent.hindrances import reasons_of
 from drayman.node.agent.images import ImageError, Images
 from drayman.node.agent.launching import edits_for, launch_of
 from drayman.node.agent.lifecycle import Lives
@@ -46,7 +47,6 @@ from drayman.node.agent.unusable import refuse_unusable, refuse_unusable_volumes
 from drayman.node.agent.volumes.keeping import LOOK_AGAIN_S, PodVolumes
 from drayman.node.cgroups.limits import pod_limits
 from drayman.node.claims import ClaimsError, Devices, NodeClaims
-from drayman.node.reporting import FAILED_PREPARE
 from drayman.plugins.errors import CdiError
 
 _DEFAULT_GRACE_S: Final = 30
@@ -275,7 +275,7 @@ class PodWorker:
 
     def _hinder(self, names: Sequence[str], error: Exception) -> None:
         """Containers cannot be started: say why, and try again later."""
-        reason, event = _reasons(error)
+        reason, event = reasons_of(error)
         for name in names:
             self.containers.note(name, reason=reason, message=str(error))
         self._warn(event, str(error))
@@ -489,19 +489,6 @@ class PodWorker:
     def _tell(self, type_: EventType, reason: str, note: str) -> None:
         reference = Reference.to(PODS, self.typed)
         self._node.recorder.record(reference, type_, reason, note, "Running")
-
-
-def _reasons(error: Exception) -> tuple[str, str]:
-    """The reason in the container's status, and that of the event."""
-    match error:
-        case ClaimsError():
-            return "ContainerCreating", FAILED_PREPARE
-        case ImageError():
-            return error.reason, "Failed"
-        case SourceError():
-            return "CreateContainerConfigError", "Failed"
-        case _:
-            return "CreateContainerError", "Failed"
 
 
 def _told(meta: ObjectMeta) -> tuple[Mapping[str, str], Mapping[str, str]]:
