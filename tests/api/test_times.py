@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from drayman.api.schema.times import canonical_micro_time, canonical_time
 from drayman.api.times import (
+    MomentRangeError,
     micro_timestamp,
     moment_of,
     parse_duration,
@@ -59,6 +60,13 @@ def test_no_time_is_none() -> None:
 def test_texts_that_are_not_times(text: str) -> None:
     """They are refused."""
     with pytest.raises(ValueError, match=r"isoformat|month"):
+        moment_of(text)
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_times_that_have_no_year_in_utc(text: str) -> None:
+    """They are refused, too, and told apart."""
+    with pytest.raises(MomentRangeError, match="is not in the years 1 to 9999 of UTC"):
         moment_of(text)
 
 

@@ -90,6 +90,7 @@ LOG_ERRORS = [
     ("sinceSeconds=0", 422, 'PodLogOptions "p" is invalid: sinceSeconds: Invalid value: 0: must be greater than 0'),
     ("limitBytes=0", 422, 'PodLogOptions "p" is invalid: limitBytes: Invalid value: 0: must be greater than 0'),
     ("sinceTime=abc", 400, 'parsing time "abc" as "2006-01-02T15:04:05Z07:00": cannot parse "abc" as "2006"'),
+    ("sinceTime=9999-12-31T23:59:59-14:00", 400, "sinceTime: 9999-12-31T23:59:59-14:00 is not in the years 1 to 9999 of UTC"),
     ("stream=Foo", 422, 'PodLogOptions "p" is invalid: stream: Forbidden: may not be specified'),
     ("container=zz", 400, "container zz is not valid for pod p"),
     ("previous=true", 400, "there was none before"),

@@ -21,10 +21,17 @@ _LONGEST_S: Final = 2**63 / 1e9
 """What Go can express, about 292 years. With more, the end of a duration is no date."""
 
 
+class MomentRangeError(ValueError):
+    """A time that can be written in its own zone, and not in UTC."""
+
+
 def moment_of(text: str) -> datetime:
     """A time of the API, in UTC. Raises ValueError."""
     moment = datetime.fromisoformat(text)
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    try:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError:
+        raise MomentRangeError(f"{text} is not in the years 1 to 9999 of UTC") from None
 
 
 @overload

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import select
 import shutil
 import socket
 from contextlib import ExitStack, suppress
@@ -12,19 +13,31 @@ from pathlib import Path
 
 import pytest
 
-from drayman.node.agent.processes.attaching import message
+from drayman.node.agent.processes.attaching import MOST_CLIENTS, Attached, listener, message
 from drayman.node.agent.processes.attempts import Attempt, Launch
 from drayman.node.agent.processes.joining import join_container
-from drayman.node.streams.model import StreamOptions
+from drayman.node.streams.model import ContainerName, NodeApiError, StreamOptions
+from node.agent.test_asking_the_node import asked
 from node.agent.test_attempts import ENV, lines
 from node.agent.test_serving import kubectl, served
 from node.agent.test_terminals import WAITS, screen
-from node.agent.world import attempted, container, running, world
+from node.agent.world import NAMESPACE, attempted, container, running, world
 from node.streams.talking import Collected
 from patience import PATIENCE_S
 
 needs_kubectl = pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl")
 ALL = StreamOptions(stdin=True, stdout=True, stderr=True)
+
+
+class Speaking(Collected):
+    """A client that says what it is told to, and stays."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words: asyncio.Queue[bytes] = asyncio.Queue()
+
+    async def read(self) -> bytes:
+        return await self.words.get()
 
 
 @needs_kubectl
@@ -283,3 +296,60 @@ async def test_a_terminal_without_input(tmp_path: Path) -> None:
             ended = await attempt.wait()
     assert ended.code == 0
     assert lines(attempt)[-1].startswith("stdout F /dev/pts/")
+
+
+async def test_more_clients_than_a_container_takes() -> None:
+    """The next one is told so, the others stay, and one that leaves makes room."""
+    script = "while read line; do echo $line; done"
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        world() as here,
+        served(here) as agent,
+        running(here, container(script, stdin=True)) as pod,
+        asked(here, agent) as node,
+    ):
+        name = ContainerName(NAMESPACE, "p", pod["metadata"]["uid"], "main")
+        clients = [Speaking() for _ in range(MOST_CLIENTS)]
+        sessions = [asyncio.create_task(node.attach(name, ALL, each)) for each in clients]
+        while not all(each.output for each in clients):
+            clients[0].words.put_nowait(b"here\n")
+            await asyncio.sleep(0.02)
+        with pytest.raises(NodeApiError) as refused:
+            await node.attach(name, ALL, Collected())
+        assert (refused.value.code, str(refused.value)) == (
+            400,
+            f'container "main" has {MOST_CLIENTS} clients already, and takes no more',
+        )
+        assert not [each for each in sessions if each.done()]
+        sessions[-1].cancel()
+        await asyncio.wait(sessions[-1:])
+        late = Speaking()
+        joining: asyncio.Task[int] | None = None
+        while not late.output:
+            if joining is None or joining.done():  # the node learns a moment later who has left
+                joining = asyncio.create_task(node.attach(name, ALL, late))
+            clients[0].words.put_nowait(b"there\n")
+            await asyncio.sleep(0.02)
+        assert joining is not None
+        for each in (*sessions, joining):
+            each.cancel()
+        await asyncio.gather(*sessions, joining, return_exceptions=True)
+
+
+def test_a_client_that_has_just_left_makes_room(tmp_path: Path) -> None:
+    """Though it was not its turn to be noticed."""
+    listening = listener(str(tmp_path))
+    place = os.open(tmp_path, os.O_RDONLY)
+    held = Attached(listening, select.poll(), -1, is_terminal=False, has_input=False, once=False)
+    with ExitStack() as clients:
+        for number in range(MOST_CLIENTS + 1):
+            client = clients.enter_context(socket.socket(socket.AF_UNIX))
+            client.connect(f"/proc/self/fd/{place}/attach")
+            held.handle(listening.fileno(), select.POLLIN)
+            if number == 0:
+                client.close()
+        held.say(1, b"hello")
+        client.settimeout(PATIENCE_S)
+        assert client.recv(100) == message(1, b"hello")
+    held.finish()
+    os.close(place)

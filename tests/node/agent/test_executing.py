@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from drayman.node.agent.processes.attempts import Attempt, Launch
+from drayman.node.agent.processes.attempts import Attempt, Launch, may_mount
 from drayman.node.agent.processes.conversing import run_on_pipes
 from drayman.node.agent.processes.executing import Result, command_inside, run_inside
 from node.agent.world import attempted, marked
@@ -188,6 +188,7 @@ async def test_exit_codes(command: tuple[str, ...], code: int, tmp_path: Path) -
     ("program", "code", "why"),
     [
         ("nope", 127, "executable file not found in $PATH"),
+        ("", 127, "executable file not found in $PATH"),
         ("/no/such", 127, "stat /no/such: no such file or directory"),
         ("/etc/passwd", 126, "permission denied"),
     ],
@@ -211,3 +212,37 @@ async def test_a_container_that_has_ended(tmp_path: Path) -> None:
             (attempt.folder / "child").write_text(f"{pid} {started} {began}")
     assert done.code == 126
     assert done.text.endswith("the container has ended")
+
+
+AGAIN = "echo out > /dev/stdout; echo err > /dev/stderr; id -u"
+"""Files that a process has are opened again by their names."""
+
+
+@needs_root
+@pytest.mark.parametrize("own_root", [False, True], ids=["the host's files", "its own root"])
+async def test_another_user_opens_its_streams_again(own_root: bool, tmp_path: Path) -> None:
+    """That of a container, and that of a command in it."""
+    if own_root and not may_mount():
+        pytest.skip("this machine permits no mount namespaces")
+    argv = ("sh", "-c", f"{AGAIN}; exec sleep 1013")
+    launch = Launch(argv=argv, env=ENV, own_root=own_root, user=4712, group=4713)
+    async with asyncio.timeout(PATIENCE_S), attempted(tmp_path / "0", launch) as attempt:
+        while not (attempt.log.exists() and "4712" in attempt.log.read_text()):
+            await asyncio.sleep(0.01)
+        said = sorted(line.split(" ", 1)[1] for line in attempt.log.read_text().splitlines())
+        assert said == ["stderr F err", "stdout F 4712", "stdout F out"]
+        assert await run_inside(attempt, ("sh", "-c", AGAIN)) == Result(0, "out\nerr\n4712")
+        streams = Collected()
+        command = command_inside(attempt, ("sh", "-c", AGAIN))
+        assert await run_on_pipes(*command, streams) == 0
+        assert (streams.output, streams.errors) == (b"out\n4712\n", b"err\n")
+
+
+@needs_root
+async def test_another_user_gets_no_device_of_the_machine(tmp_path: Path) -> None:
+    """The input of most containers is /dev/null, which is everybody's."""
+    before = os.stat("/dev/null").st_uid
+    launch = Launch(argv=FOREVER, env=ENV, user=4712)
+    async with living(tmp_path / "0", launch) as attempt:
+        assert (await run_inside(attempt, ("true",))).code == 0
+        assert os.stat("/dev/null").st_uid == before

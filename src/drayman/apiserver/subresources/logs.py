@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from drayman.api.times import moment_of
+from drayman.api.times import MomentRangeError, moment_of
 from drayman.api.validation import FieldError
 from drayman.api.validation.field_errors import forbidden, invalid
 from drayman.apiserver.protocol.errors import StatusError, Subject, bad_request
@@ -54,6 +54,8 @@ def _moment(text: str) -> datetime | None:
         return None
     try:
         return moment_of(text)
+    except MomentRangeError as error:
+        raise bad_request(f"sinceTime: {error}") from error
     except ValueError as error:
         message = f'parsing time "{text}" as "{_GO_LAYOUT}": cannot parse "{text}" as "2006"'
         raise bad_request(message) from error

@@ -26,7 +26,7 @@ _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class SourceError(Exception):
-    """Something that a container needs is not there. The message names it."""
+    """Something that a container needs is not there, or makes no sense. The message names it."""
 
 
 @dataclass(frozen=True, slots=True)

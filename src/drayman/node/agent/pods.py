@@ -33,6 +33,7 @@ from drayman.node.agent.devices.claims import cdi_ids
 from drayman.node.agent.devices.device_status import device_statuses
 from drayman.node.agent.devices.health import DeviceHealth
 from drayman.node.agent.environment import OwnFacts, SourceError, environment
+from drayman.node.agent.hindrances import reasons_of
 from drayman.node.agent.images import ImageError, Images
 from drayman.node.agent.launching import edits_for, launch_of
 from drayman.node.agent.lifecycle import Lives
@@ -42,10 +43,10 @@ from drayman.node.agent.reporting import StatusWriter, now
 from drayman.node.agent.spec import Container, RunnablePod, ignored_changes, ignored_fields
 from drayman.node.agent.status import status_of
 from drayman.node.agent.steps import Steps, next_steps, phase_after, running
+from drayman.node.agent.unusable import refuse_unusable, refuse_unusable_volumes
 from drayman.node.agent.volumes.keeping import LOOK_AGAIN_S, PodVolumes
 from drayman.node.cgroups.limits import pod_limits
 from drayman.node.claims import ClaimsError, Devices, NodeClaims
-from drayman.node.reporting import FAILED_PREPARE
 from drayman.node.streams.finishing import cancelled, to_the_end
 from drayman.plugins.errors import CdiError
 
@@ -162,7 +163,7 @@ class PodWorker:
             await self._stop_and_report()
             await self._lives.close()
             await self._volumes.close()
-            await self._unprepare()
+            await self._unprepare_and_report(end)
             if end is not None:
                 await self._report_end(end)
             await self._await_deletion()
@@ -184,8 +185,7 @@ class PodWorker:
             steps = next_steps(self.pod.spec, self.containers.known(), time.time())
             if is_finished(self.typed):
                 # Somebody else has ended it: a kubelet stops such pods, and leaves them as they were ended.
-                status = self.typed.status
-                return End(status.phase, status.reason, status.message)
+                return self._end_so_far()
             if self.is_gone or is_leaving(self.typed):
                 return End(steps.phase if steps.is_over else "")
             if self._is_too_late():
@@ -276,7 +276,7 @@ class PodWorker:
 
     def _hinder(self, names: Sequence[str], error: Exception) -> None:
         """Containers cannot be started: say why, and try again later."""
-        reason, event = _reasons(error)
+        reason, event = reasons_of(error)
         for name in names:
             self.containers.note(name, reason=reason, message=str(error))
         self._warn(event, str(error))
@@ -285,6 +285,7 @@ class PodWorker:
 
     async def _set_up(self) -> None:
         """What all containers need. Devices come last: they are what others wait for."""
+        refuse_unusable_volumes(self.pod.spec.volumes)
         await self._volumes.set_up(self.pod, pod_limits(self.typed).memory)
         if self._devices is None:
             self._devices = await self._node.claims.prepare(self.typed)
@@ -303,6 +304,7 @@ class PodWorker:
         env = environment(self.pod, container, self._volumes.sources, node.facts)
         ids = cdi_ids(self.typed, container.name, self._devices)
         edits = edits_for(ids, node.cdi_dirs)
+        refuse_unusable(container, argv, env, edits.env)
         ignored = ignored_fields(self.pod, container)
         if ignored:
             fields = ", ".join(ignored)
@@ -390,8 +392,31 @@ class PodWorker:
                 left_s = min(end - time.monotonic(), self._grace_s())
                 await self._lives.stop(name, max(0.0, left_s))
 
+    def _end_so_far(self) -> End:
+        """How the pod is reported until its devices are given back: it goes on, unless somebody else has ended it."""
+        status = self.typed.status
+        if is_finished(self.typed):
+            return End(status.phase, status.reason, status.message)
+        return End("Running")
+
+    async def _unprepare_and_report(self, end: End | None) -> None:
+        """Give the devices back. A driver may take long, or be away: that the containers have ended is known meanwhile."""
+        unpreparing = asyncio.create_task(self._unprepare())
+        unpreparing.add_done_callback(lambda _: self._wake.set())
+        try:
+            while not unpreparing.done():
+                self._wake.clear()
+                is_held = bool(self._node.claims.of_pod(self.pod.metadata.uid))
+                if is_held and end is not None and not self.is_gone:
+                    so_far = self._end_so_far()
+                    await self._report(Steps(phase=so_far.phase), so_far.reason, so_far.message)
+                await self._wake.wait()
+            await unpreparing
+        finally:
+            unpreparing.cancel()
+
     async def _unprepare(self) -> None:
-        """Give the devices back. Until a driver has taken them, the pod is not over."""
+        """Until a driver has taken the devices, the pod is not over."""
         delay = _FIRST_RETRY_S
         while self._node.claims.of_pod(self.pod.metadata.uid):
             try:
@@ -465,19 +490,6 @@ class PodWorker:
     def _tell(self, type_: EventType, reason: str, note: str) -> None:
         reference = Reference.to(PODS, self.typed)
         self._node.recorder.record(reference, type_, reason, note, "Running")
-
-
-def _reasons(error: Exception) -> tuple[str, str]:
-    """The reason in the container's status, and that of the event."""
-    match error:
-        case ClaimsError():
-            return "ContainerCreating", FAILED_PREPARE
-        case ImageError():
-            return error.reason, "Failed"
-        case SourceError():
-            return "CreateContainerConfigError", "Failed"
-        case _:
-            return "CreateContainerError", "Failed"
 
 
 def _told(meta: ObjectMeta) -> tuple[Mapping[str, str], Mapping[str, str]]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 from drayman.node.agent.api.measuring import measure, running_attempts
 from drayman.node.agent.api.ports import connect
 from drayman.node.agent.pods import PodWorker
+from drayman.node.agent.processes.attaching import MOST_CLIENTS
 from drayman.node.agent.processes.attempts import Attempt
 from drayman.node.agent.processes.conversing import run_on_pipes, run_on_terminal
 from drayman.node.agent.processes.executing import command_inside
@@ -33,6 +37,8 @@ class AgentApi:
 
     def __init__(self, workers: Mapping[str, PodWorker]) -> None:
         self._workers = workers
+        self._attached: Counter[Path] = Counter()
+        """How many clients each attempt has, by its folder. The shim would hang up on more of them without a word."""
 
     def find(self, namespace: str, pod: str, container: str) -> ContainerName:
         """A container by the names that requests have. Raises NodeApiError."""
@@ -42,10 +48,10 @@ class AgentApi:
         raise NodeApiError(404, f'container "{container}" not found in pod "{pod}"')
 
     def find_pod(self, namespace: str, name: str) -> PodName:
-        """Raises NodeApiError."""
+        """The pod that has a name now: of one that is gone, a driver may still have devices. Raises NodeApiError."""
         for uid, worker in self._workers.items():
             meta = worker.pod.metadata
-            if (meta.namespace, meta.name) == (namespace, name):
+            if (meta.namespace, meta.name) == (namespace, name) and not worker.is_gone:
                 return PodName(namespace, name, uid)
         raise NodeApiError(404, f'pod "{name}" not found on this node')
 
@@ -81,6 +87,10 @@ class AgentApi:
         streams: Streams,
     ) -> int:
         """Run a command in a container. Its processes end with the session of the client."""
+        for number, word in enumerate(command):
+            if "\0" in word:
+                why = f"command[{number}] has a NUL character, which no program can be given"
+                raise NodeApiError(400, why)
         attempt = self._running(name)
         try:
             if options.tty:
@@ -101,7 +111,8 @@ class AgentApi:
         """Returns when the container ends. Its exit code is in its status, and is none of this session."""
         attempt = self._running(name)
         try:
-            await join_container(attempt.folder, options, streams)
+            with self._among_clients(attempt, name.container):
+                await join_container(attempt.folder, options, streams)
         except FileNotFoundError:
             why = (
                 f'container "{name.container}" cannot be attached to: an earlier version started it'
@@ -112,6 +123,20 @@ class AgentApi:
         except OSError as error:
             raise NodeApiError(500, str(error)) from error
         return 0
+
+    @contextmanager
+    def _among_clients(self, attempt: Attempt, container: str) -> Iterator[None]:
+        """Raises NodeApiError if there is no room for another one."""
+        folder = attempt.folder
+        if self._attached[folder] >= MOST_CLIENTS:
+            why = f'container "{container}" has {MOST_CLIENTS} clients already, and takes no more'
+            raise NodeApiError(400, why)
+        self._attached[folder] += 1
+        try:
+            yield
+        finally:
+            self._attached[folder] -= 1
+            self._attached += Counter()  # which forgets those that have none
 
     async def forward(self, pod: PodName, port: int) -> Connection:
         about = f"error forwarding port {port} to pod {pod.name}, uid {pod.uid}"

@@ -7,7 +7,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -29,6 +29,7 @@ from drayman.node.streams.web_sockets import next_message
 from drayman.node.streams.wire_log import wire_log
 from drayman.workloads.certificates.users import certified_user
 
+T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
 _SHUTDOWN_S: Final = 1.0
 """How long sessions may take to end by themselves when the node stops; then they are ended."""
@@ -81,6 +82,9 @@ class _Handlers:
 
     async def execute(self, request: web.Request) -> web.StreamResponse:
         command = tuple(request.query.getall("command", []))
+        if not command:
+            why = "you must specify a command: the query has no `command`"
+            return web.Response(status=400, text=why)
         return await self._converse(request, partial(self._api.execute, command=command))
 
     async def attach(self, request: web.Request) -> web.StreamResponse:
@@ -150,21 +154,29 @@ def _log_options(request: web.Request) -> LogOptions:
     """Raises NodeApiError."""
     query = request.query
 
-    def number(name: str) -> int | None:
-        return int(query[name]) if name in query else None
+    def read(name: str, meaning: Callable[[str], T]) -> T | None:
+        try:
+            return meaning(query[name]) if name in query else None
+        except ValueError as error:
+            raise NodeApiError(400, f"the query makes no sense: {name}: {error}") from error
 
-    try:
-        return LogOptions(
-            follow=query.get("follow") == "true",
-            previous=query.get("previous") == "true",
-            timestamps=query.get("timestamps") == "true",
-            since=moment_of(query["sinceTime"]) if "sinceTime" in query else None,
-            since_seconds=number("sinceSeconds"),
-            tail=number("tailLines"),
-            limit_bytes=number("limitBytes"),
-        )
-    except ValueError as error:
-        raise NodeApiError(400, f"the query makes no sense: {error}") from error
+    return LogOptions(
+        follow=query.get("follow") == "true",
+        previous=query.get("previous") == "true",
+        timestamps=query.get("timestamps") == "true",
+        since=read("sinceTime", moment_of),
+        since_seconds=read("sinceSeconds", _count),
+        tail=read("tailLines", _count),
+        limit_bytes=read("limitBytes", _count),
+    )
+
+
+def _count(text: str) -> int:
+    """Raises ValueError."""
+    found = int(text)
+    if found < 0:
+        raise ValueError(f"{found} is less than 0")
+    return found
 
 
 def _stream_options(request: web.Request) -> StreamOptions:

@@ -21,6 +21,7 @@ HEAD = struct.Struct(">BI")
 LONGEST = 64 * 1024
 """Of a message."""
 MOST_CLIENTS = 16
+"""The agent tells those that come later. Should one come here, it is left without an answer."""
 MOST_WAITING = 256 * 1024
 """Bytes that wait for a client before the container waits, and bytes of input before clients wait."""
 PATIENCE_S = 10.0
@@ -153,11 +154,25 @@ class Attached:
         except OSError:
             return
         if len(self._clients) >= MOST_CLIENTS:
+            self._drop_gone()
+        if len(self._clients) >= MOST_CLIENTS:
             connection.close()
             return
         connection.setblocking(False)
         self._clients[connection.fileno()] = Client(connection)
         self._poll.register(connection, self._interest(b""))
+
+    def _drop_gone(self) -> None:
+        """Those that have left just now have made room, though their turn has not come."""
+        for client in tuple(self._clients.values()):
+            try:
+                is_gone = not client.connection.recv(1, socket.MSG_PEEK)
+            except BlockingIOError:
+                continue
+            except OSError:
+                is_gone = True
+            if is_gone:
+                self._drop(client)
 
     def _interest(self, waiting: bytes | bytearray) -> int:
         reads = select.POLLIN if len(self._input) <= MOST_WAITING else 0

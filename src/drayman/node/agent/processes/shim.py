@@ -30,6 +30,7 @@ import os
 import select
 import signal
 import socket
+import stat
 import sys
 import termios
 import time
@@ -88,6 +89,13 @@ def take_terminal(receiver: int, user: int | None) -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
+def give_streams(user: int) -> None:
+    """Let a user open its streams again, as /dev/stdout and so on. Only pipes: /dev/null is everybody's."""
+    for stream in (0, 1, 2):
+        if stat.S_ISFIFO(os.fstat(stream).st_mode):
+            os.fchown(stream, user, -1)
+
+
 # --- The process --------------------------------------------------------------------------------
 
 
@@ -138,11 +146,15 @@ def live_as_told(start: dict[str, Any], argv: list[str]) -> None:
     if group is not None:
         os.setgid(group)
     if user is not None:
+        if user != os.getuid():
+            give_streams(user)
         os.setuid(user)
     if start.get("no_new_privileges"):  # earlier versions do not say
         roots.checked(roots.libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "giving up privileges")
     os.chdir(start["cwd"])
     obey_signals()
+    if not argv[0]:  # which Python does not look for
+        raise ProgramError(errno.ENOENT, os.strerror(errno.ENOENT), "")
     try:
         os.execvpe(argv[0], argv, start["env"])
     except OSError as error:
