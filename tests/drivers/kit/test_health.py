@@ -51,7 +51,6 @@ async def followed(driver: Driver, clock: Callable[[], float]) -> AsyncIterator[
     finally:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
-        threads.close()
 
 
 async def told(monitor: HealthMonitor) -> tuple[HealthState, str]:

@@ -29,14 +29,14 @@ from drayman.drivers.kit.checkpoint import Checkpoint, Record
 from drayman.drivers.kit.claims import DeviceKey, claim_of, own_results, require_usable
 from drayman.drivers.kit.driver import Driver, Preparation
 from drayman.drivers.kit.edits import answer_for, cdi_kind
-from drayman.drivers.kit.errors import KitError, PrepareError
+from drayman.drivers.kit.errors import KitError, PrepareError, words_of
 from drayman.drivers.kit.locks import Locks
 from drayman.drivers.kit.metadata import MetadataFiles
 from drayman.drivers.kit.metrics import Metrics
 from drayman.drivers.kit.model import Claim, Prepared
 from drayman.drivers.kit.overlapping import overlap
 from drayman.drivers.kit.statuses import statuses_of, write_statuses
-from drayman.drivers.kit.threads import Threads
+from drayman.drivers.kit.threads import Threads, driver_errors
 from drayman.plugins.cdi import file_name, write_spec
 from drayman.plugins.errors import CdiError
 from drayman.plugins.model import ClaimRef, Failed, Ready
@@ -109,12 +109,19 @@ class Preparer:
             await asyncio.wait(self._working)
 
     async def recover(self) -> None:
-        """Have the driver take in the claims that have records. Raises CheckpointError, and what the driver raises.
+        """Have the driver take in the claims that have records. Raises CheckpointError, and KitError if the driver fails.
 
         Meanwhile no other instance begins with a claim that the driver here would not know of.
         """
         async with self._locks.hold(_TAKING):
-            await self._threads.call(self._driver.recover, await asyncio.to_thread(self.claims))
+            with driver_errors():
+                claims = await asyncio.to_thread(self.claims)
+            try:
+                await self._threads.call(self._driver.recover, claims)
+            except Exception as error:
+                raise KitError(
+                    f"driver {self._driver.name} cannot take in what is prepared: {words_of(error)}"
+                ) from error
 
     async def release_gone(self) -> None:
         """Unprepare claims that no longer exist: whoever should have asked for it is gone too. Raises ClusterError."""
@@ -134,7 +141,7 @@ class Preparer:
 
     async def _answer(self, ref: ClaimRef) -> Ready | Failed:
         try:
-            with self._metrics.operation("prepare"):
+            with self._metrics.operation("prepare"), driver_errors():
                 async with self._locks.hold(ref.uid):
                     return await self._prepare(ref)
         except Exception as error:
@@ -142,7 +149,7 @@ class Preparer:
 
     async def _removal(self, ref: ClaimRef) -> Failed | None:
         try:
-            with self._metrics.operation("unprepare"):
+            with self._metrics.operation("unprepare"), driver_errors():
                 async with self._locks.hold(ref.uid):
                     record = await asyncio.to_thread(self._checkpoint.read, ref.uid)
                     if record is not None:
@@ -161,7 +168,7 @@ class Preparer:
             refused = isinstance(error, StatusError)
             return f"the API server {'refuses' if refused else 'cannot be asked'}: {error}"
         _log.error("%s failed", what, exc_info=error)
-        return f"it failed: {type(error).__name__}: {error}"
+        return f"it failed: {words_of(error)}"
 
     async def _prepare(self, ref: ClaimRef) -> Ready:
         record = await asyncio.to_thread(self._checkpoint.read, ref.uid)
