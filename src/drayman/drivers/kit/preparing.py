@@ -6,7 +6,8 @@ through
     record "started" -> the driver prepares -> CDI file -> status of the claim -> record "completed" -> answer
 
 and whoever finds a record that only started has the driver undo it before anything else. Work that has begun is finished even if the node
-gives up waiting: the node asks again, and then gets the answer.
+gives up waiting: the node asks again, and then gets the answer. When the kit ends, it waits for a while; a driver that hangs must not keep
+the process, and what it leaves half done is undone like what a crash leaves.
 """
 
 from __future__ import annotations
@@ -47,6 +48,9 @@ _API_S: Final = 30.0
 """A node waits for 45 seconds, and should hear why nothing comes."""
 _CHECK_S: Final = 2.0
 """To look at a claim that is prepared already, whose answer can be given without."""
+_SETTLE_S: Final = 5.0
+"""How long the end of the kit waits for a driver: there may be several, one after another, and `drayman down` waits for 15 seconds."""
+_BREAK_OFF_S: Final = 1.0
 _TAKING: Final = "devices"
 _SERIAL: Final = "serialize"
 
@@ -69,8 +73,12 @@ class Preparer:
         boot_id: str,
         files: MetadataFiles,
         describes: bool,
+        settle_s: float = _SETTLE_S,
     ) -> None:
-        """`devices` and `counters` say what there is now; `describes`, whether containers get files about theirs."""
+        """`devices` and `counters` say what there is now; `describes`, whether containers get files about theirs.
+
+        `settle_s` is how long `settle` waits.
+        """
         self._driver = driver
         self._client = client
         self._checkpoint = checkpoint
@@ -83,17 +91,24 @@ class Preparer:
         self._boot_id = boot_id
         self._files = files
         self._describes = describes
+        self._settle_s = settle_s
         self._working: set[asyncio.Task[Any]] = set()
+        """Named after what they do."""
 
     async def prepare(self, claims: Sequence[ClaimRef]) -> dict[str, Ready | Failed]:
         """Answers every claim."""
-        work = [asyncio.create_task(self._answer(ref)) for ref in claims]
+        work = [
+            asyncio.create_task(self._answer(ref), name=f"prepares claim {ref}") for ref in claims
+        ]
         answers = await self._finish(work)
         return {ref.uid: answer for ref, answer in zip(claims, answers, strict=True)}
 
     async def unprepare(self, claims: Sequence[ClaimRef]) -> dict[str, Failed | None]:
         """Answers every claim; one that is not known is not prepared, which is what was wanted."""
-        work = [asyncio.create_task(self._removal(ref)) for ref in claims]
+        work = [
+            asyncio.create_task(self._removal(ref), name=f"unprepares claim {ref}")
+            for ref in claims
+        ]
         removals = await self._finish(work)
         return {ref.uid: failed for ref, failed in zip(claims, removals, strict=True)}
 
@@ -101,12 +116,31 @@ class Preparer:
         for task in work:
             self._working.add(task)
             task.add_done_callback(self._working.discard)
-        return await asyncio.shield(asyncio.gather(*work))
+        if work:
+            await asyncio.wait(work)  # which does not cancel them if it is cancelled itself
+        return [task.result() for task in work]
 
     async def settle(self) -> None:
-        """Returns when nothing is being worked on."""
-        while self._working:
-            await asyncio.wait(self._working)
+        """Returns when nothing is being worked on: what takes too long is broken off, and all of it at once if this is cancelled."""
+        try:
+            async with asyncio.timeout(self._settle_s):
+                while self._working:
+                    await asyncio.wait(self._working)
+        except TimeoutError:
+            _log.warning(
+                "driver %s still %s; ending without it, and it is undone before the claim is worked on again",
+                self._driver.name,
+                " and ".join(sorted(task.get_name() for task in self._working)),
+            )
+        finally:
+            await self._break_off()
+
+    async def _break_off(self) -> None:
+        """Locks are let go of in an orderly way, while there are any. Threads go on until they or the process end."""
+        for task in self._working:
+            task.cancel()
+        if self._working:
+            await asyncio.wait(self._working, timeout=_BREAK_OFF_S)
 
     async def recover(self) -> None:
         """Have the driver take in the claims that have records. Raises CheckpointError, and KitError if the driver fails.
