@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,9 +12,9 @@ from threading import Event
 import pytest
 
 from drayman.api.resource import Device
-from drayman.drivers.kit import Claim, Health, KitError, Prepared
+from drayman.drivers.kit import Claim, Hardware, Health, KitError, Prepared, PrepareError, string
 from drayman.plugins.model import Failed, Ready
-from drivers.kit.probing import NAME, Probe, World, world
+from drivers.kit.probing import NAME, Probe, World, names, world
 from patience import PATIENCE_S
 
 CALLED_EXIT = "the driver has called sys.exit: no card"
@@ -40,6 +41,11 @@ def cancel_with_words() -> object:
     raise asyncio.CancelledError("no card")
 
 
+def quote_a_name() -> object:
+    name = os.fsdecode(b"card-\xff")
+    raise PrepareError(f"{name} is broken")
+
+
 def run_out() -> object:
     return next(iter(()))
 
@@ -53,6 +59,7 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     ),
     "it cancels itself": (cancel, "the driver has raised asyncio.CancelledError"),
     "it says why": (cancel_with_words, "the driver has raised asyncio.CancelledError: no card"),
+    "it quotes a name that is no UTF-8": (quote_a_name, r"card-\udcff is broken"),
     "its iterator is empty": (
         run_out,
         "it failed: RuntimeError: coroutine raised StopIteration",
@@ -250,3 +257,48 @@ async def test_a_driver_that_stops_following_its_devices_prepares_claims() -> No
     async with world() as w, w.plugin(driver):
         await asyncio.to_thread(driver.has_followed.wait, PATIENCE_S)
         assert isinstance(await prepared(w, await w.claim("c", "probe-0")), Ready)
+
+
+class Mislabelling(Probe):
+    """Describes its devices, and says how they are, with bytes that are not UTF-8."""
+
+    def __init__(self, hardware: Hardware, report: Health) -> None:
+        super().__init__()
+        self.hardware, self.report = hardware, report
+
+    def discover(self) -> Hardware:
+        return self.hardware
+
+    health_every_s = 0.1
+
+    def health(self) -> Iterable[Health]:
+        yield self.report
+
+
+WRONG = "x\udcff"
+PROBE = Device(name="probe-0")
+WELL = Health(device="probe-0", healthy=True)
+
+
+@pytest.mark.parametrize(
+    ("hardware", "report"),
+    [
+        (Hardware.of([Device(name=WRONG)]), WELL),
+        (Hardware.of([Device(name="probe-0", attributes={WRONG: string("x")})]), WELL),
+        (Hardware(groups=((PROBE,),), labels={"example.com/x": WRONG}), WELL),
+        (Hardware.of([PROBE]), Health(device="probe-0", healthy=False, taint_value=WRONG)),
+    ],
+    ids=["name", "attribute", "label", "taint"],
+)
+async def test_what_cannot_be_written_is_told_and_tried_again_when_it_is_mended(
+    caplog: pytest.LogCaptureFixture, hardware: Hardware, report: Health
+) -> None:
+    """The driver is served meanwhile, and what is wrong is in the log."""
+    driver = Mislabelling(hardware, report)
+    async with world() as w, w.plugin(driver) as plugin:
+        async with asyncio.timeout(PATIENCE_S):
+            while r"'x\udcff'" not in caplog.text:
+                await asyncio.sleep(0.02)
+        driver.hardware, driver.report = Hardware.of([PROBE]), WELL
+        assert await plugin.discover()
+        await w.until_slices(lambda found: names(found) == ["probe-0"])

@@ -11,6 +11,8 @@ A configuration that is wrong is a ConfigError of `drayman.driver_configs`, whic
 
 from __future__ import annotations
 
+from drayman.plugins.model import writable
+
 
 class KitError(Exception):
     """Base of the kit's exceptions."""
@@ -34,4 +36,6 @@ class PublishError(KitError):
 
 def words_of(error: Exception) -> str:
     """What an error says on one line. Where the kit or a driver has worded it for readers, its type would tell them nothing."""
-    return str(error) if isinstance(error, KitError) else f"{type(error).__name__}: {error}"
+    return writable(
+        str(error) if isinstance(error, KitError) else f"{type(error).__name__}: {error}"
+    )

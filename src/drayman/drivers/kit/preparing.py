@@ -40,7 +40,7 @@ from drayman.drivers.kit.statuses import statuses_of, write_statuses
 from drayman.drivers.kit.threads import Threads, driver_errors
 from drayman.plugins.cdi import file_name, write_spec
 from drayman.plugins.errors import CdiError
-from drayman.plugins.model import ClaimRef, Failed, Ready
+from drayman.plugins.model import ClaimRef, Failed, Ready, writable
 
 T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
@@ -195,8 +195,9 @@ class Preparer:
     def _reason(self, error: Exception, what: str) -> str:
         """What the node is told, which knows the driver. Errors that nobody has thought of are also logged with where they come from."""
         if isinstance(error, KitError | ConfigError | CdiError):
-            _log.warning("%s: %s", what, error)
-            return str(error)
+            words = writable(str(error))
+            _log.warning("%s: %s", what, words)
+            return words
         if isinstance(error, ClusterError):
             _log.warning("%s: %s", what, error)
             refused = isinstance(error, StatusError)
