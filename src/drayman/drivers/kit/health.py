@@ -112,6 +112,9 @@ class HealthMonitor:
                 async with aclosing(method()) as stream:
                     async for reports in stream:
                         yield reports
+                        await asyncio.sleep(
+                            0
+                        )  # a driver that never waits would stop everything else
         else:
             yield await self._threads.call(method)
         await asyncio.sleep(self._driver.health_every_s)
