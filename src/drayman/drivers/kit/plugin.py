@@ -16,7 +16,7 @@ from drayman.cluster.backoff import Backoff
 from drayman.cluster.errors import ClusterError
 from drayman.drivers.kit.attributes import with_attributes
 from drayman.drivers.kit.checkpoint import Checkpoint, this_boot
-from drayman.drivers.kit.claims import DeviceKey
+from drayman.drivers.kit.claims import DeviceKey, require_readable
 from drayman.drivers.kit.driver import Discovered, Driver
 from drayman.drivers.kit.errors import KitError, words_of
 from drayman.drivers.kit.health import HealthMonitor, tainted
@@ -46,10 +46,11 @@ class Plugin:
     def __init__(
         self, driver: Driver, client: Client, options: PluginOptions | None = None
     ) -> None:
-        """Raises KitError for a name that no driver may have, SocketError, OSError."""
+        """Raises KitError for a name or a configuration that no driver may have, SocketError, OSError."""
         self.driver = driver
         self.options = options or PluginOptions()
         require_name(driver.name)
+        require_readable(driver)
         self.folder = self.options.folder_of(driver.name)
         driver.folder, driver.runs_hooks = self.folder, self.options.runs_hooks
         self.metrics = Metrics(driver.name)
