@@ -24,6 +24,7 @@ from drayman.node.agent.devices.claims import ClaimsFile, StateError
 from drayman.node.claims import ClaimsError, NodeClaims
 from drayman.node.preparing import NotRegisteredError
 from drayman.node.simulated.preparing import CachedClaims
+from drayman.plugins.errors import NoAnswerError
 from drayman.plugins.model import Answers, ClaimRef, Failed, Ready, ReadyDevice, Removals
 
 
@@ -56,6 +57,7 @@ class Drivers:
     calls: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
     absent: set[str] = field(default_factory=set)
     unwilling: set[str] = field(default_factory=set)
+    silent: set[str] = field(default_factory=set)
     open: asyncio.Event = field(default_factory=asyncio.Event)
     at_once: int = 0
 
@@ -78,6 +80,8 @@ class Drivers:
     async def _called(self, verb: str, driver: str, claims: Sequence[ClaimRef]) -> None:
         if driver in self.absent:
             raise NotRegisteredError(f"driver {driver} is not registered on this node")
+        if driver in self.silent:
+            raise NoAnswerError("/socket: DEADLINE_EXCEEDED", 45.0)
         self.calls.append((verb, driver, tuple(ref.name for ref in claims)))
         self.at_once += 1
         assert self.at_once == 1, "one at a time for each claim"
@@ -161,6 +165,21 @@ async def test_refusals_name_claim_and_driver(tmp_path: Path) -> None:
     with pytest.raises(ClaimsError, match=r"^claim c: driver x: no$"):
         await node.claims.unprepare("a")
     assert len(node.claims.held) == 1
+
+
+async def test_a_driver_that_takes_too_long_is_named_with_its_claims(tmp_path: Path) -> None:
+    """In both directions; where its socket is says nothing to the owner of a pod."""
+    node = Node(tmp_path, claim("c", "x"), claim("d", "x"))
+    node.drivers.silent.add("x")
+    for name, used, named in (("a", ("c",), "claim c"), ("b", ("c", "d"), "claims c, d")):
+        with pytest.raises(ClaimsError) as caught:
+            await node.claims.prepare(pod(name, *used))
+        assert str(caught.value) == f"{named}: driver x has not answered within 45 s"
+    node.drivers.silent.clear()
+    await node.claims.unprepare("b")
+    node.drivers.silent.add("x")
+    with pytest.raises(ClaimsError, match=r"^claim c: driver x has not answered within 45 s$"):
+        await node.claims.unprepare("a")
 
 
 @pytest.mark.parametrize(

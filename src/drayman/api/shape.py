@@ -91,8 +91,9 @@ def shape_of(type_: object) -> Shape:
     if origin is dict:
         return Mapping(shape_of(arguments[1]))
     if origin in (Union, types.UnionType):
-        (only,) = (argument for argument in arguments if argument is not type(None))
-        return shape_of(only)
+        given = [argument for argument in arguments if argument is not type(None)]
+        if len(given) == 1:
+            return shape_of(given[0])
     raise TypeError(f"no JSON shape for {type_!r}")
 
 

@@ -5,13 +5,16 @@ What a class does not declare is refused, because a mistyped field would otherwi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Self
+
+from msgspec.structs import fields
 
 from drayman.api.carrying import unknown_fields
 from drayman.api.codec import convert
 from drayman.api.errors import ApiError
 from drayman.api.resource import DeviceAllocationConfiguration
+from drayman.api.shape import shape_of
 from drayman.api.struct import ApiStruct, Json
 
 _FROM_CLASS: Final = "FromClass"
@@ -44,6 +47,17 @@ def identity_of(type_: type[Config]) -> Identity:
     """How a configuration class is recognised."""
     default = type_()
     return getattr(default, "api_version", ""), getattr(default, "kind", "")
+
+
+def unreadable_fields(type_: type[Config]) -> Iterator[str]:
+    """The fields of a class whose types no JSON can be read into, or that have no default, each with the reason."""
+    for each in fields(type_):
+        if each.required:
+            yield f"{each.name}: has no default, and a claim need not give a configuration"
+        try:
+            shape_of(each.type)
+        except (TypeError, ValueError, LookupError) as error:
+            yield f"{each.name}: {error}"
 
 
 def decode(parameters: Json, types: Sequence[type[Config]]) -> Config:

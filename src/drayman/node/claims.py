@@ -23,7 +23,7 @@ from drayman.api.pods import entry_claims, used_claims
 from drayman.api.resource import ResourceClaim
 from drayman.node.preparing import NotRegisteredError, Preparer
 from drayman.placement.claims import is_reserved_for
-from drayman.plugins.errors import CallError
+from drayman.plugins.errors import CallError, NoAnswerError
 from drayman.plugins.model import ClaimRef, Failed, ReadyDevice
 
 
@@ -206,7 +206,7 @@ class NodeClaims:
             try:
                 answers = await self._preparer.prepare(driver, refs)
             except (CallError, NotRegisteredError) as error:
-                raise ClaimsError(str(error)) from error
+                raise ClaimsError(_unanswered(driver, refs, error)) from error
             for uid, answer in answers.items():
                 if isinstance(answer, Failed):
                     raise ClaimsError(f"claim {names[uid]}: driver {driver}: {answer.message}")
@@ -230,7 +230,7 @@ class NodeClaims:
             try:
                 removals = await self._preparer.unprepare(driver, [held.ref for held in several])
             except (CallError, NotRegisteredError) as error:
-                raise ClaimsError(str(error)) from error
+                raise ClaimsError(_unanswered(driver, several, error)) from error
             for held in several:
                 removal = removals[held.uid]
                 if removal is not None:
@@ -280,6 +280,14 @@ class NodeClaims:
 
 def _drivers_of(claim: ResourceClaim) -> tuple[str, ...]:
     return tuple(dict.fromkeys(result.driver for result in claim.status.results))
+
+
+def _unanswered(driver: str, claims: Sequence[ClaimRef | Held], error: Exception) -> str:
+    """Why a call has no answer. Of one that takes too long, its owner wants to know whose it is and with what, not on which socket."""
+    if not isinstance(error, NoAnswerError):
+        return str(error)
+    names = f"claim{'s' * (len(claims) > 1)} {', '.join(claim.name for claim in claims)}"
+    return f"{names}: driver {driver} has not answered within {error.waited_s:g} s"
 
 
 def _obstacle(claim: ResourceClaim | None, pod: Pod, *, is_generated: bool) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 import grpc
 import grpc.aio
 
-from drayman.plugins.errors import CallError, RegistrationError
+from drayman.plugins.errors import CallError, NoAnswerError, RegistrationError
 from drayman.plugins.model import (
     PLUGIN_TYPE,
     ClaimRef,
@@ -62,7 +62,10 @@ class Connection:
         try:
             answer = await invoke(request, timeout=timeout_s, wait_for_ready=True)
         except grpc.aio.AioRpcError as error:
-            raise _call_error(self.path, method, error) from error
+            failed = _call_error(self.path, method, error)
+            if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+                raise NoAnswerError(str(failed), timeout_s) from error
+            raise failed from error
         except asyncio.CancelledError:
             _unless_closed(self.path, method)
             raise

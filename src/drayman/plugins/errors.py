@@ -4,6 +4,7 @@ PluginError
 ├── SocketError         a socket cannot be served; names the path
 ├── RegistrationError   a plugin introduces itself in a way that no node accepts
 ├── CallError           a plugin did not answer a call
+│   └── NoAnswerError   not within the time that there was
 └── CdiError            a CDI file or an id is not usable; names the file or the id
 """
 
@@ -24,6 +25,14 @@ class RegistrationError(PluginError):
 
 class CallError(PluginError):
     """A plugin did not answer, or not with what was asked for."""
+
+
+class NoAnswerError(CallError):
+    """A plugin has not answered in time. It may still be working."""
+
+    def __init__(self, message: str, waited_s: float) -> None:
+        super().__init__(message)
+        self.waited_s = waited_s
 
 
 class CdiError(PluginError):

@@ -93,3 +93,8 @@ class PluginInfo:
 def cut_message(message: str) -> str:
     """A message about health that is no longer than may be, with its end marked where something was left out."""
     return message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - 3]}..."
+
+
+def writable(message: str) -> str:
+    """A message as UTF-8 can have it: names of files, which drivers like to quote, have halves of surrogate pairs for other bytes."""
+    return message.encode(errors="backslashreplace").decode()

@@ -23,6 +23,7 @@ from drayman.plugins.model import (
     Removals,
     ReportedHealth,
     cut_message,
+    writable,
 )
 from drayman.plugins.protocol import dra_v1_pb2, dra_v1beta1_pb2, health_pb2, registration_pb2
 
@@ -109,7 +110,7 @@ class Version:
         for uid, answer in answers.items():
             entry = response.claims[uid]  # reading an entry adds it, also where it stays empty
             if isinstance(answer, Failed):
-                entry.error = answer.message
+                entry.error = writable(answer.message)
                 continue
             for device in answer.devices:
                 added: Any = entry.devices.add(
@@ -125,7 +126,7 @@ class Version:
     def unprepare_response(self, removals: Removals) -> UnprepareResponse:
         response: UnprepareResponse = self.messages.NodeUnprepareResourcesResponse()
         for uid, failed in removals.items():
-            response.claims[uid].error = "" if failed is None else failed.message
+            response.claims[uid].error = "" if failed is None else writable(failed.message)
         return response
 
     def answers(self, response: PrepareResponse) -> dict[str, Ready | Failed]:
@@ -176,12 +177,12 @@ def health_response(reports: Sequence[ReportedHealth]) -> health_pb2.NodeWatchRe
         devices=[
             health_pb2.DeviceHealth(
                 device=health_pb2.DeviceIdentifier(
-                    pool_name=report.pool, device_name=report.device
+                    pool_name=report.pool, device_name=writable(report.device)
                 ),
                 health=health_pb2.HealthStatus.Name(int(report.state)),
                 last_updated_time=report.updated,
                 health_check_timeout_seconds=report.timeout_s,
-                message=cut_message(report.message),
+                message=cut_message(writable(report.message)),
             )
             for report in reports
         ]

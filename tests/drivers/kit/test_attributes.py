@@ -32,7 +32,17 @@ def test_plain_values_get_their_types() -> None:
 
 @pytest.mark.parametrize(
     ("value", "problem"),
-    [(1.5, "is of the type float"), (None, "NoneType"), (2**63, "does not fit into 64 bits")],
+    [
+        (1.5, "is of the type float"),
+        (None, "NoneType"),
+        (2**63, "does not fit into 64 bits"),
+        ("x\udcff", r"is 'x\\udcff', which has bytes that are not UTF-8"),
+        (string("x\udcff"), r"is 'x\\udcff', which has bytes that are not UTF-8"),
+        (version("1\udcff"), r"is '1\\udcff', which has bytes that are not UTF-8"),
+        (DeviceAttribute(strings=("x", "y\udcff")), r"is 'y\\udcff', which has bytes"),
+        (DeviceAttribute(versions=("1\udcff",)), r"is '1\\udcff', which has bytes"),
+        (DeviceAttribute(string=5), "is of the type int"),
+    ],
 )
 def test_other_values_are_refused(value: object, problem: str) -> None:
     """The message names the device and the attribute."""
@@ -50,14 +60,20 @@ class Plain(Probe):
 
 
 async def test_a_driver_may_write_plain_values(caplog: pytest.LogCaptureFixture) -> None:
-    """They are published; one that cannot be is in the log, and what was published stays."""
+    """They are published; those that cannot be are in the log, and what was published stays."""
     driver = Plain()
     async with world() as w, w.plugin(driver) as plugin:
         (found,) = await w.until_slices(lambda found: names(found) == ["probe-0"])
         assert found.spec.devices is not None
         assert found.spec.devices[0].attributes == {"size": DeviceAttribute(int_=3)}
-        driver.size = 1.5
-        assert not await plugin.discover()
+        for driver.size in (1.5, "3\udcff"):
+            assert not await plugin.discover()
+        driver.size = 4
+        assert await plugin.discover()
+        await w.until_slices(
+            lambda found: found[0].spec.devices[0].attributes == {"size": DeviceAttribute(int_=4)}
+        )
     errors = [record for record in caplog.records if record.levelname == "ERROR"]
     assert "attribute size of device probe-0 is of the type float" in errors[0].getMessage()
-    assert not errors[0].exc_info
+    assert r"attribute size of device probe-0 is '3\udcff', which" in errors[1].getMessage()
+    assert not any(error.exc_info for error in errors)

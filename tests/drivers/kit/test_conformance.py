@@ -16,7 +16,7 @@ from drayman.cluster import merge_patch
 from drayman.cluster.resources import NAMESPACES, RESOURCE_CLAIMS
 from drayman.drivers.kit import Plugin
 from drayman.plugins.calling import Connection, introduce
-from drayman.plugins.errors import CallError, SocketError
+from drayman.plugins.errors import CallError, NoAnswerError, SocketError
 from drayman.plugins.model import ClaimRef, Failed, PluginInfo, Ready, ReadyDevice
 from drayman.plugins.services import V1BETA1
 from drivers.kit.probing import NAME, NODE, Probe, SerialProbe, World, broken, names, world
@@ -128,8 +128,9 @@ async def given_up_and_asked_again(w: World) -> None:
     claim = await w.claim("c", "probe-0")
     async with w.plugin(driver):
         await w.kubelet.registered(NAME)
-        with pytest.raises(CallError, match="DEADLINE_EXCEEDED"):
+        with pytest.raises(NoAnswerError, match="DEADLINE_EXCEEDED") as given_up:
             await w.kubelet.prepare_all(NAME, [claim], timeout_s=0.2)
+        assert given_up.value.waited_s == 0.2
         second = asyncio.create_task(w.kubelet.prepare(NAME, claim))
         may_go_on.set()
         assert isinstance(await second, Ready)

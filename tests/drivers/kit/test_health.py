@@ -51,7 +51,6 @@ async def followed(driver: Driver, clock: Callable[[], float]) -> AsyncIterator[
     finally:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
-        threads.close()
 
 
 async def told(monitor: HealthMonitor) -> tuple[HealthState, str]:
@@ -131,3 +130,17 @@ async def test_a_driver_that_cannot_tell_is_logged_on_one_line(
     assert (first.levelname, first.getMessage(), first.exc_info) == ("ERROR", said, None)
     assert second.levelname == "DEBUG"
     assert second.exc_info
+
+
+class Chatty(Probe):
+    """Speaks without end, and never waits for anything."""
+
+    async def health(self) -> AsyncIterator[Iterable[Health]]:
+        while True:
+            yield WELL
+
+
+async def test_a_driver_that_speaks_without_end_stops_nothing() -> None:
+    """Others have their turn after each report."""
+    async with followed(Chatty(), lambda: 100.0) as monitor:
+        assert await told(monitor) == (HealthState.HEALTHY, "")

@@ -14,10 +14,12 @@ from prometheus_client import generate_latest
 
 from drayman.api.meta import Condition
 from drayman.api.resource import Device, NetworkDeviceData
+from drayman.api.struct import ApiStruct, Int64, Json
 from drayman.cluster import merge_patch
 from drayman.cluster.resources import NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from drayman.drivers.kit import (
     Claim,
+    Config,
     Hardware,
     Health,
     KitError,
@@ -404,3 +406,58 @@ async def test_a_driver_must_have_a_name_that_kubernetes_accepts() -> None:
     async with world() as w:
         with pytest.raises(KitError, match="'Not A Name' cannot name a driver"):
             Plugin(Nameless(), w.cluster.client, w.kubelet.options())
+
+
+class Part(ApiStruct):
+    sizes: tuple[str, ...] = ()
+    names: dict[str, str] = {}
+
+
+class Good(Config):
+    part: Part | None = None
+    parts: tuple[Part, ...] = ()
+    anything: Json = None
+    wide: Int64 = 1
+
+
+class Tables(Config):
+    tables: list[dict] = []
+
+
+class Either(Config):
+    size: int | str = 1
+
+
+class Inner(ApiStruct):
+    rate: float = 1.0
+
+
+class Nested(Config):
+    inner: Inner | None = None
+
+
+class Needed(Config):
+    size: int
+
+
+@pytest.mark.parametrize(
+    ("type_", "problem"),
+    [
+        (Tables, "Tables: tables: no JSON shape for list[dict]"),
+        (Either, "Either: size: no JSON shape for int | str"),
+        (Nested, "Nested: inner: no JSON shape for <class 'float'>"),
+        (Needed, "Needed: size: has no default"),
+    ],
+)
+async def test_a_driver_must_have_configurations_that_can_be_read(
+    type_: type[Config], problem: str
+) -> None:
+    """Before each claim that has parameters fails; the class and the field are named."""
+
+    class Configured(Probe):
+        configs = (Good, type_)
+
+    async with world() as w:
+        with pytest.raises(KitError) as caught:
+            Plugin(Configured(), w.cluster.client, w.kubelet.options())
+    assert f"driver {NAME}: no configuration can be read into {problem}" in str(caught.value)

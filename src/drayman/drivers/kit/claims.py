@@ -5,14 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from drayman.api.resource import Device, DeviceRequestAllocationResult, ResourceClaim
-from drayman.driver_configs.decoding import DecodedConfigs
+from drayman.driver_configs.decoding import DecodedConfigs, unreadable_fields
 from drayman.drivers.kit.driver import Driver
-from drayman.drivers.kit.errors import PrepareError
+from drayman.drivers.kit.errors import KitError, PrepareError
 from drayman.drivers.kit.model import Allocated, Claim, Consumer
 from drayman.plugins.model import ClaimRef
 
 DeviceKey = tuple[str, str]
 """Pool and name."""
+
+
+def require_readable(driver: Driver) -> None:
+    """Raises KitError for a configuration class that none could be read into: each claim with parameters would fail."""
+    for type_ in driver.configs:
+        problems = list(unreadable_fields(type_))
+        if problems:
+            raise KitError(
+                f"driver {driver.name}: no configuration can be read into {type_.__name__}: {'; '.join(problems)};"
+                " a field can be a str, int or bool, another ApiStruct, a tuple[..., ...] or dict[str, ...] of those,"
+                " or drayman.api.struct.Json"
+            )
 
 
 def own_results(claim: ResourceClaim, driver: str) -> list[DeviceRequestAllocationResult]:

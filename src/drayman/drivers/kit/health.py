@@ -19,8 +19,9 @@ from msgspec.structs import replace
 from drayman.api.resource import Device, DeviceTaint
 from drayman.cluster.backoff import Backoff
 from drayman.drivers.kit.driver import Driver
+from drayman.drivers.kit.errors import words_of
 from drayman.drivers.kit.model import Hardware, Health
-from drayman.drivers.kit.threads import Threads
+from drayman.drivers.kit.threads import Threads, driver_errors
 from drayman.plugins.model import HEALTH_TIMEOUT_S, HealthState, ReportedHealth
 
 _log: Final = logging.getLogger(__name__)
@@ -96,7 +97,7 @@ class HealthMonitor:
                         await self._take(tuple(reports))
             except Exception as error:
                 failures += 1
-                problem = f"{type(error).__name__}: {error}"
+                problem = words_of(error)
                 name = self._driver.name
                 _log.error("driver %s cannot tell how its devices are: %s", name, problem)
                 _log.debug("driver %s: where that comes from", name, exc_info=error)
@@ -107,9 +108,13 @@ class HealthMonitor:
         """What the driver reports, whichever way it does."""
         method: Any = self._driver.health
         if self._is_followed:
-            async with aclosing(method()) as stream:
-                async for reports in stream:
-                    yield reports
+            with driver_errors():
+                async with aclosing(method()) as stream:
+                    async for reports in stream:
+                        yield reports
+                        await asyncio.sleep(
+                            0
+                        )  # a driver that never waits would stop everything else
         else:
             yield await self._threads.call(method)
         await asyncio.sleep(self._driver.health_every_s)

@@ -39,6 +39,7 @@ class Locks:
         """Raises OSError."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._is_closed = False
         self._turns: dict[str, _Turn] = {}
 
     @asynccontextmanager
@@ -53,7 +54,8 @@ class Locks:
                 try:
                     yield
                 finally:
-                    self._set(fcntl.F_UNLCK, position)
+                    if not self._is_closed:
+                        self._set(fcntl.F_UNLCK, position)
         finally:
             turn.waiting -= 1
             if not turn.waiting:
@@ -68,6 +70,8 @@ class Locks:
         return True
 
     def close(self) -> None:
+        """Whoever still holds a lock has lost it: the number of the file may be that of another one from now on."""
+        self._is_closed = True
         os.close(self._file)
 
 

@@ -18,9 +18,9 @@ from drayman.cluster.backoff import Backoff
 from drayman.cluster.errors import ClusterError
 from drayman.drivers.kit.attributes import with_attributes
 from drayman.drivers.kit.checkpoint import Checkpoint, this_boot
-from drayman.drivers.kit.claims import DeviceKey
+from drayman.drivers.kit.claims import DeviceKey, require_readable
 from drayman.drivers.kit.driver import Discovered, Driver
-from drayman.drivers.kit.errors import KitError
+from drayman.drivers.kit.errors import KitError, words_of
 from drayman.drivers.kit.health import HealthMonitor, tainted
 from drayman.drivers.kit.instances import Instances
 from drayman.drivers.kit.locks import Locks
@@ -31,7 +31,7 @@ from drayman.drivers.kit.naming import require_name
 from drayman.drivers.kit.options import PluginOptions
 from drayman.drivers.kit.preparing import Preparer
 from drayman.drivers.kit.publishing import Publication
-from drayman.drivers.kit.threads import Threads
+from drayman.drivers.kit.threads import Threads, driver_errors
 from drayman.plugins.model import Answers, ClaimRef, Removals, ReportedHealth
 from drayman.plugins.serving import PluginServer
 from drayman.plugins.sockets import Sockets, remove_dead
@@ -48,10 +48,11 @@ class Plugin:
     def __init__(
         self, driver: Driver, client: Client, options: PluginOptions | None = None
     ) -> None:
-        """Raises KitError for a name that no driver may have, SocketError, OSError."""
+        """Raises KitError for a name or a configuration that no driver may have, SocketError, OSError."""
         self.driver = driver
         self.options = options or PluginOptions()
         require_name(driver.name)
+        require_readable(driver)
         self.folder = self.options.folder_of(driver.name)
         driver.folder, driver.runs_hooks = self.folder, self.options.runs_hooks
         self.metrics = Metrics(driver.name)
@@ -90,7 +91,6 @@ class Plugin:
     async def _start(self, end: AsyncExitStack) -> None:
         driver, options = self.driver, self.options
         self._threads = Threads(driver.name)
-        end.callback(self._threads.close)
         locks = Locks(self.folder / "lock")
         end.callback(locks.close)
         self._preparer = Preparer(
@@ -188,12 +188,11 @@ class Plugin:
                 is_doubtful = await self._publication.has_devices()
         except Exception as error:
             self.metrics.discovery_failures.inc()
-            is_known = isinstance(error, KitError)
             _log.error(
                 "driver %s cannot discover its devices: %s",
                 self.driver.name,
-                error if is_known else f"{type(error).__name__}: {error}",
-                exc_info=None if is_known else error,
+                words_of(error),
+                exc_info=None if isinstance(error, KitError) else error,
             )
             return False
         if is_doubtful:
@@ -241,9 +240,10 @@ class Plugin:
     async def _follow(self) -> None:
         """A driver that does not hear of changes is still asked for its devices now and then."""
         try:
-            following = self.driver.follow()
-            if following is not None:
-                await following
+            with driver_errors():
+                following = self.driver.follow()
+                if following is not None:
+                    await following
         except Exception as error:
             _log.error("driver %s cannot follow its devices", self.driver.name, exc_info=error)
         await asyncio.Event().wait()

@@ -6,7 +6,8 @@ through
     record "started" -> the driver prepares -> CDI file -> status of the claim -> record "completed" -> answer
 
 and whoever finds a record that only started has the driver undo it before anything else. Work that has begun is finished even if the node
-gives up waiting: the node asks again, and then gets the answer.
+gives up waiting: the node asks again, and then gets the answer. When the kit ends, it waits for a while; a driver that hangs must not keep
+the process, and what it leaves half done is undone like what a crash leaves.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ from drayman.drivers.kit.checkpoint import Checkpoint, Record
 from drayman.drivers.kit.claims import DeviceKey, claim_of, own_results, require_usable
 from drayman.drivers.kit.driver import Driver, Preparation
 from drayman.drivers.kit.edits import answer_for, cdi_kind
-from drayman.drivers.kit.errors import KitError, PrepareError
+from drayman.drivers.kit.errors import KitError, PrepareError, words_of
 from drayman.drivers.kit.locks import Locks
 from drayman.drivers.kit.metadata import MetadataFiles
 from drayman.drivers.kit.metrics import Metrics
 from drayman.drivers.kit.model import Claim, Prepared
 from drayman.drivers.kit.overlapping import overlap
 from drayman.drivers.kit.statuses import statuses_of, write_statuses
-from drayman.drivers.kit.threads import Threads
+from drayman.drivers.kit.threads import Threads, driver_errors
 from drayman.plugins.cdi import file_name, write_spec
 from drayman.plugins.errors import CdiError
-from drayman.plugins.model import ClaimRef, Failed, Ready
+from drayman.plugins.model import ClaimRef, Failed, Ready, writable
 
 T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
@@ -47,6 +48,9 @@ _API_S: Final = 30.0
 """A node waits for 45 seconds, and should hear why nothing comes."""
 _CHECK_S: Final = 2.0
 """To look at a claim that is prepared already, whose answer can be given without."""
+_SETTLE_S: Final = 5.0
+"""How long the end of the kit waits for a driver: there may be several, one after another, and `drayman down` waits for 15 seconds."""
+_BREAK_OFF_S: Final = 1.0
 _TAKING: Final = "devices"
 _SERIAL: Final = "serialize"
 
@@ -69,8 +73,12 @@ class Preparer:
         boot_id: str,
         files: MetadataFiles,
         describes: bool,
+        settle_s: float = _SETTLE_S,
     ) -> None:
-        """`devices` and `counters` say what there is now; `describes`, whether containers get files about theirs."""
+        """`devices` and `counters` say what there is now; `describes`, whether containers get files about theirs.
+
+        `settle_s` is how long `settle` waits.
+        """
         self._driver = driver
         self._client = client
         self._checkpoint = checkpoint
@@ -83,17 +91,24 @@ class Preparer:
         self._boot_id = boot_id
         self._files = files
         self._describes = describes
+        self._settle_s = settle_s
         self._working: set[asyncio.Task[Any]] = set()
+        """Named after what they do."""
 
     async def prepare(self, claims: Sequence[ClaimRef]) -> dict[str, Ready | Failed]:
         """Answers every claim."""
-        work = [asyncio.create_task(self._answer(ref)) for ref in claims]
+        work = [
+            asyncio.create_task(self._answer(ref), name=f"prepares claim {ref}") for ref in claims
+        ]
         answers = await self._finish(work)
         return {ref.uid: answer for ref, answer in zip(claims, answers, strict=True)}
 
     async def unprepare(self, claims: Sequence[ClaimRef]) -> dict[str, Failed | None]:
         """Answers every claim; one that is not known is not prepared, which is what was wanted."""
-        work = [asyncio.create_task(self._removal(ref)) for ref in claims]
+        work = [
+            asyncio.create_task(self._removal(ref), name=f"unprepares claim {ref}")
+            for ref in claims
+        ]
         removals = await self._finish(work)
         return {ref.uid: failed for ref, failed in zip(claims, removals, strict=True)}
 
@@ -101,20 +116,46 @@ class Preparer:
         for task in work:
             self._working.add(task)
             task.add_done_callback(self._working.discard)
-        return await asyncio.shield(asyncio.gather(*work))
+        if work:
+            await asyncio.wait(work)  # which does not cancel them if it is cancelled itself
+        return [task.result() for task in work]
 
     async def settle(self) -> None:
-        """Returns when nothing is being worked on."""
-        while self._working:
-            await asyncio.wait(self._working)
+        """Returns when nothing is being worked on: what takes too long is broken off, and all of it at once if this is cancelled."""
+        try:
+            async with asyncio.timeout(self._settle_s):
+                while self._working:
+                    await asyncio.wait(self._working)
+        except TimeoutError:
+            _log.warning(
+                "driver %s still %s; ending without it, and it is undone before the claim is worked on again",
+                self._driver.name,
+                " and ".join(sorted(task.get_name() for task in self._working)),
+            )
+        finally:
+            await self._break_off()
+
+    async def _break_off(self) -> None:
+        """Locks are let go of in an orderly way, while there are any. Threads go on until they or the process end."""
+        for task in self._working:
+            task.cancel()
+        if self._working:
+            await asyncio.wait(self._working, timeout=_BREAK_OFF_S)
 
     async def recover(self) -> None:
-        """Have the driver take in the claims that have records. Raises CheckpointError, and what the driver raises.
+        """Have the driver take in the claims that have records. Raises CheckpointError, and KitError if the driver fails.
 
         Meanwhile no other instance begins with a claim that the driver here would not know of.
         """
         async with self._locks.hold(_TAKING):
-            await self._threads.call(self._driver.recover, await asyncio.to_thread(self.claims))
+            with driver_errors():
+                claims = await asyncio.to_thread(self.claims)
+            try:
+                await self._threads.call(self._driver.recover, claims)
+            except Exception as error:
+                raise KitError(
+                    f"driver {self._driver.name} cannot take in what is prepared: {words_of(error)}"
+                ) from error
 
     async def release_gone(self) -> None:
         """Unprepare claims that no longer exist: whoever should have asked for it is gone too. Raises ClusterError."""
@@ -134,7 +175,7 @@ class Preparer:
 
     async def _answer(self, ref: ClaimRef) -> Ready | Failed:
         try:
-            with self._metrics.operation("prepare"):
+            with self._metrics.operation("prepare"), driver_errors():
                 async with self._locks.hold(ref.uid):
                     return await self._prepare(ref)
         except Exception as error:
@@ -142,7 +183,7 @@ class Preparer:
 
     async def _removal(self, ref: ClaimRef) -> Failed | None:
         try:
-            with self._metrics.operation("unprepare"):
+            with self._metrics.operation("unprepare"), driver_errors():
                 async with self._locks.hold(ref.uid):
                     record = await asyncio.to_thread(self._checkpoint.read, ref.uid)
                     if record is not None:
@@ -154,14 +195,15 @@ class Preparer:
     def _reason(self, error: Exception, what: str) -> str:
         """What the node is told, which knows the driver. Errors that nobody has thought of are also logged with where they come from."""
         if isinstance(error, KitError | ConfigError | CdiError):
-            _log.warning("%s: %s", what, error)
-            return str(error)
+            words = writable(str(error))
+            _log.warning("%s: %s", what, words)
+            return words
         if isinstance(error, ClusterError):
             _log.warning("%s: %s", what, error)
             refused = isinstance(error, StatusError)
             return f"the API server {'refuses' if refused else 'cannot be asked'}: {error}"
         _log.error("%s failed", what, exc_info=error)
-        return f"it failed: {type(error).__name__}: {error}"
+        return f"it failed: {words_of(error)}"
 
     async def _prepare(self, ref: ClaimRef) -> Ready:
         record = await asyncio.to_thread(self._checkpoint.read, ref.uid)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from drayman.api.codec import encode, encode_json
 from drayman.api.formats import SUBDOMAIN_LENGTH
 from drayman.api.meta import ObjectMeta, OwnerReference
 from drayman.api.resource import (
@@ -169,7 +170,7 @@ def contents_to_publish(publisher: Publisher, hardware: Hardware) -> list[SliceC
     problems = [*_across(hardware)]
     for index, content in enumerate(contents):
         made = publisher.make(index, content, 1, len(contents))
-        problems += [str(error) for error in resource_slice.validate(made)]
+        problems += _problems_of(made)
     if problems:
         raise PublishError(
             f"driver {publisher.driver} describes devices that cannot be published: {'; '.join(problems)}"
@@ -177,8 +178,21 @@ def contents_to_publish(publisher: Publisher, hardware: Hardware) -> list[SliceC
     return contents
 
 
+def _problems_of(made: ResourceSlice) -> list[str]:
+    try:
+        problems = [str(error) for error in resource_slice.validate(made)]
+        encode(made)
+    except UnicodeEncodeError as error:
+        return [f"{error.object!r} has bytes that are not UTF-8"]
+    return problems
+
+
 def _across(hardware: Hardware) -> Iterable[str]:
-    """Rules between slices, which no API server checks."""
+    """Rules between slices, which no API server checks, and what goes elsewhere."""
+    try:
+        encode_json(dict(hardware.labels))
+    except UnicodeEncodeError as error:
+        yield f"a label of the node has {error.object!r}, which has bytes that are not UTF-8"
     names: set[str] = set()
     sets = {each.name: each for each in hardware.counters}
     if len(sets) < len(hardware.counters):
