@@ -155,6 +155,10 @@ async def test_a_shell_answers_line_by_line() -> None:
         client = Collected([b"hostname\nnope\n"])
         code = await w.nodes.containers.execute(named(pod, "with"), ("/bin/bash",), ALL, client)
         assert (code, client.output) == (127, b"p\n")
+        client = Collected([b"hostname; ls /dev/nul*\nhostname | wc\n\nexit; env\n"])
+        code = await w.nodes.containers.execute(named(pod, "with"), ("sh",), ALL, client)
+        assert (code, client.output) == (2, b"p\n/dev/null\n")
+        assert client.errors.endswith(b"sh: | is not simulated: only plain commands, joined by ; or &&, are simulated\n")  # fmt: skip
 
         class Waiting(Collected):
             async def read(self) -> bytes:
