@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
 from drayman.api.quantity import Quantity
 from drayman.api.resource import Device, DeviceRequestAllocationResult
+from drayman.driver_configs.decoding import decode
+from drayman.driver_configs.known import CONFIGS
 from drayman.drivers.profiles import parse_profiles, simulate
 from drayman.node.simulated.answering.programs import run
 from drayman.node.simulated.answering.prompt import LineEditor
@@ -45,6 +48,22 @@ AMD = sight(seen("gpu.amd.com", "mi300x-0", "gpu-1-128"))
 GAUDI = sight(next(seen(*key) for key in PUBLISHED if key[0] == "gaudi.intel.com"))
 TPU = sight(seen("tpu.google.com", "tpu-v5e-8-0", "0"))
 NOTHING = sight()
+
+
+def shared_gpu(strategy: str, **more: object) -> Sight:
+    """A GPU of a claim that says how its programs share it."""
+    gpu = seen("gpu.nvidia.com", "dgx-h100-0", "gpu-0", **more)
+    said = {
+        "apiVersion": "resource.nvidia.com/v1beta1",
+        "kind": "GpuConfig",
+        "sharing": {"strategy": strategy},
+    }
+    config = decode(said, CONFIGS["gpu.nvidia.com"])
+    return sight(replace(gpu, claim_uid="u-1", config=config))
+
+
+MPS = shared_gpu("MPS")
+PIPES = "CUDA_MPS_PIPE_DIRECTORY"
 
 
 def words(text: str) -> list[str]:
@@ -106,6 +125,7 @@ PRINTED = [
     ("habana", GAUDI, ["hl-smi"], "Gaudi3"),
     ("env", GPUS, ["env"], "NVIDIA_VISIBLE_DEVICES=void"),
     ("env of the pod", GPUS, ["printenv", "A"], "1"),
+    ("pipes of MPS", MPS, ["env"], f"{PIPES}=/var/run/drayman/mps/u-1/pipe\n"),
     ("tpu", TPU, ["env"], "TPU_TOPOLOGY="),
     ("host", GPUS, ["hostname"], "training-job"),
     ("nodes", GPUS, ["ls", "/dev"], "nvidia3"),
@@ -146,6 +166,8 @@ REFUSED = [
     ("option", GPUS, ["nvidia-smi", "topo", "-m"], 1, "topo is not simulated"),
     ("field", GPUS, ["nvidia-smi", "--query-gpu=fan", "--format=csv"], 2, '"fan" is not a valid'),
     ("variable", GPUS, ["printenv", "NOPE"], 1, ""),
+    ("pipes of slices", shared_gpu("TimeSlicing"), ["printenv", PIPES], 1, ""),
+    ("pipes for an onlooker", shared_gpu("MPS", admin_access=True), ["printenv", PIPES], 1, ""),
     ("secret", GPUS, ["printenv", "SECRET"], 1, "come from other objects: SECRET"),
     ("node of another", GPUS, ["ls", "/dev/kfd"], 2, "No such file"),
     ("quotes", GPUS, ["sh", "-c", "ls '"], 2, "Unterminated quoted string"),
