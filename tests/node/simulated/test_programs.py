@@ -119,6 +119,8 @@ def test_a_share_of_a_gpu_has_its_share_of_the_memory() -> None:
 
 PRINTED = [
     ("query", GPUS, ["nvidia-smi", "--query-gpu=index,memory.total", "--format=csv,noheader"], "0, 81559 MiB"),
+    ("release", GPUS, ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], "580.126.09\n"),
+    ("release in the table", GPUS, ["nvidia-smi"], "Driver Version: 580.126.09 "),
     ("path", GPUS, ["/usr/bin/nvidia-smi", "-L"], "GPU 0: NVIDIA H100"),
     ("shell", GPUS, ["sh", "-c", "nvidia-smi -L"], "GPU 0: NVIDIA H100"),
     ("rocm", AMD, ["rocm-smi"], "AMD_Instinct_MI300X_OAM"),
