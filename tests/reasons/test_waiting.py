@@ -171,8 +171,8 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
         {"metadata": {"deletionTimestamp": LATER}, "spec": {"nodeName": "a", **BY_NAME}},
         {"claims": [allocated()]},
         "Terminating (held)",
-        "It has had its time to end. Driver gpu.example.com, which has to take back the devices of claim c, publishes nothing on the node any"
-        " more: start the driver gpu.example.com on a.",
+        "It has had its time to end. Driver gpu.example.com, which has to take back the devices of claim c, publishes nothing on the node"
+        " any more: start the driver gpu.example.com on a.",
     ),
     "its driver is gone from another node": (
         {"metadata": {"deletionTimestamp": LATER}, "spec": {"nodeName": "a", **BY_NAME}},
