@@ -243,6 +243,9 @@ def _remedies(explanation: Explanation, width: int) -> Iterator[RenderableType]:
     lines: list[RenderableType] = []
     for number, remedy in enumerate(explanation.remedies[:MOST_REMEDIES], start=1):
         lines += _remedy(number, remedy, width)
+    for step in explanation.driver_steps:
+        lines.append(prose(plain(step.sentence), indent=INDENT))
+        lines += shell(step.command, 2 * INDENT, width) if step.command else ()
     reason = explanation.headline.reason
     if not lines and (reason.kind is Outlook.HELD or reason is Reason.GANG_INVALID):
         return  # the sentence already says what has to be done
