@@ -72,6 +72,8 @@ def test_what_is_to_be_done_about_drivers_is_told_with_its_command() -> None:
     found = Explanation(kind="Pod", name="p", headline=headline, driver_steps=(step,))
     lines = [line.strip() for line in drawn(found, 80).splitlines()]
     assert lines[lines.index("what would help") + 1 :][:2] == [step.sentence, command]
+    both = drawn(replace(found, remedies=WAITS.remedies), 80)
+    assert "what would help (those with numbers were tried by a search)" in both
 
 
 def test_a_misspelt_constraint_is_that_of_its_claim() -> None:

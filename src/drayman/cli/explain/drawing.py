@@ -253,7 +253,8 @@ def _remedies(explanation: Explanation, width: int) -> Iterator[RenderableType]:
         lines.append(prose("No remedy was found that a search confirms.", indent=INDENT))
     if explanation.untried:
         lines.append(prose((plain(explanation.untried), "dim"), indent=INDENT))
-    note = "each was tried by a search" if explanation.remedies else ""
+    tried = "those with numbers were" if explanation.driver_steps else "each was"
+    note = f"{tried} tried by a search" if explanation.remedies else ""
     yield section("what would help", note, *lines)
 
 
