@@ -59,5 +59,5 @@ def test_a_pod_that_waits_is_listed_with_its_claims(
     spec = {"resourceClaims": entries}
     log = DecisionLog(World(Objects(), 0.0).state, lambda: 0.0)
     with caplog.at_level("INFO", "drayman.scheduler.decision_log"):
-        log.waits(convert(Pod, {"metadata": meta, "spec": spec, "status": status}), "Why", "so")
-    assert caplog.messages == [f"pod default/p waits, Why: so{ending}"]
+        log.waits(convert(Pod, {"metadata": meta, "spec": spec, "status": status}), "Why", "so.")
+    assert caplog.messages == [f"pod default/p waits, Why: so{ending or '.'}"]

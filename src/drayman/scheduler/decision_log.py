@@ -68,8 +68,9 @@ class DecisionLog:
     def waits(self, pod: Pod, reason: str, message: str) -> None:
         """A pod waits, for a reason that is new."""
         if self._is_written():
-            said = message[:_LONGEST]
-            _log.info("pod %s waits, %s: %s%s", _name(pod), reason, said, _its_claims(pod))
+            said, claims = message[:_LONGEST], _its_claims(pod)
+            said = said.removesuffix(".") if claims else said
+            _log.info("pod %s waits, %s: %s%s", _name(pod), reason, said, claims)
 
     def _is_written(self) -> bool:
         if not _log.isEnabledFor(logging.INFO):
