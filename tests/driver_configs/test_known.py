@@ -18,8 +18,13 @@ from drayman.api.resource import (
 )
 from drayman.driver_configs.cpu import format_cpus, parse_cpus
 from drayman.driver_configs.decoding import Config, ConfigError, decode
-from drayman.driver_configs.known import CONFIGS, config_type, refusal_of_allocation
-from drayman.driver_configs.nvidia import GpuConfig, MpsConfig, TimeSlicingConfig
+from drayman.driver_configs.known import (
+    CONFIGS,
+    accepted_configs,
+    config_type,
+    refusal_of_allocation,
+)
+from drayman.driver_configs.nvidia import GpuConfig, MpsConfig, TimeSlicingConfig, mps_settings
 
 NVIDIA = {"apiVersion": "resource.nvidia.com/v1beta1"}
 GPU = NVIDIA | {"kind": "GpuConfig"}
@@ -232,8 +237,8 @@ def test_lists_of_cpus_survive_reading_and_writing(text: str) -> None:
     assert format_cpus(parse_cpus(text)) == text
 
 
-def claim(type_: str, said: object, *requests: str) -> str:
-    """What the driver says to a claim with one device of a type."""
+def claim(said: object, *requests: str) -> ResourceClaim:
+    """A claim with one device, and what it says to its driver."""
     result = DeviceRequestAllocationResult(
         request="r", driver="gpu.nvidia.com", pool="n", device="d"
     )
@@ -244,20 +249,39 @@ def claim(type_: str, said: object, *requests: str) -> str:
     )
     devices = DeviceAllocationResult(results=(result,), config=(config,))
     status = ResourceClaimStatus(allocation=AllocationResult(devices=devices))
-    device = Device(name="d", attributes={"type": DeviceAttribute(string=type_)})
-    return refusal_of_allocation("gpu.nvidia.com", ResourceClaim(status=status), lambda _: device)
+    return ResourceClaim(status=status)
+
+
+def device(type_: str) -> Device:
+    return Device(name="d", attributes={"type": DeviceAttribute(string=type_)})
+
+
+def refusal(type_: str, said: object, *requests: str) -> str:
+    """What the driver says to a claim with one device of a type."""
+    return refusal_of_allocation("gpu.nvidia.com", claim(said, *requests), lambda _: device(type_))
 
 
 def test_a_device_takes_the_configuration_of_its_type() -> None:
     """One that names the request of another type is refused; one for all requests is for other devices."""
-    assert claim("gpu", GPU, "r") == ""
-    assert claim("mig", GPU) == ""
-    assert claim("mig", GPU, "r") == (
+    assert refusal("gpu", GPU, "r") == ""
+    assert refusal("mig", GPU) == ""
+    assert refusal("mig", GPU, "r") == (
         "request r: a GpuConfig is given, and the device takes MigDeviceConfig"
     )
-    assert claim("gpu", GPU | {"sharing": {"strategy": "MPSS"}}).startswith(
+    assert refusal("gpu", GPU | {"sharing": {"strategy": "MPSS"}}).startswith(
         "configuration of the claim: sharing.strategy: 'MPSS'"
     )
+
+
+def test_a_device_has_the_configuration_that_its_driver_accepts() -> None:
+    """None where the driver refuses it, or the device is not there any more."""
+    (accepted,) = accepted_configs(claim(GPU | {"sharing": MPS}), lambda _: device("gpu"))
+    assert accepted[0].device == "d"
+    assert mps_settings(accepted[1]) == MpsConfig()
+    refused = ((GPU | {"sharing": {"strategy": "MPSS"}},), (GPU, "r"))
+    for said in refused:
+        assert [c for _, c in accepted_configs(claim(*said), lambda _: device("mig"))] == [None]
+    assert [c for _, c in accepted_configs(claim(GPU), lambda _: None)] == [None]
 
 
 def test_every_type_of_device_has_a_configuration_of_its_driver() -> None:

@@ -10,7 +10,7 @@ from drayman.api.codec import convert
 from drayman.api.core import Node, Pod
 from drayman.api.meta import ObjectMeta
 from drayman.api.pod_groups import PodGroup
-from drayman.api.resource import ResourceClaim, ResourceClaimTemplate
+from drayman.api.resource import ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from drayman.placement.decision.deciding import Decider
 from drayman.placement.demand import Demand
 from drayman.placement.world import Objects, World
@@ -46,6 +46,13 @@ def allocated(*conditions: dict[str, Any]) -> dict[str, Any]:
     return made(status)
 
 
+def published(node: str) -> dict[str, Any]:
+    """What the driver says of a node that has no devices."""
+    pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "gpu.example.com", "nodeName": node, "pool": pool, "devices": []}
+    return {"metadata": {"name": f"slice-{node}"}, "spec": spec}
+
+
 def condition(kind: str, status: str) -> dict[str, Any]:
     return {"type": kind, "status": status, "reason": "x", "lastTransitionTime": LATER}
 
@@ -73,6 +80,15 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
         "NotStarted (held)",
         "not started yet: container main waits (ContainerCreating). Its events say why if it stays like this:"
         " kubectl describe pod p -n default.",
+    ),
+    "a driver that refuses": (
+        on_node(
+            "Pending",
+            containerStatuses=[waits("main", "ContainerCreating", "claim c: driver d: no.")],
+        ),
+        {},
+        "NotStarted (held)",
+        "The pod is on node a, and has not started yet: container main waits (ContainerCreating): claim c: driver d: no.",
     ),
     "no image": (
         on_node(
@@ -151,6 +167,25 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
         "still on node a. It has had its time to end. Finalizers: x/a and x/b. Its events say why if it stays like this:"
         " kubectl describe pod p -n default.",
     ),
+    "its driver is gone": (
+        {"metadata": {"deletionTimestamp": LATER}, "spec": {"nodeName": "a", **BY_NAME}},
+        {"claims": [allocated()]},
+        "Terminating (held)",
+        "It has had its time to end. Driver gpu.example.com, which has to take back the devices of claim c, publishes nothing on the node"
+        " any more: start the driver gpu.example.com on a.",
+    ),
+    "its driver is gone from another node": (
+        {"metadata": {"deletionTimestamp": LATER}, "spec": {"nodeName": "a", **BY_NAME}},
+        {"claims": [allocated()], "slices": [published("b")]},
+        "Terminating (held)",
+        "start the driver gpu.example.com on a.",
+    ),
+    "its device is gone, and its driver is there": (
+        {"metadata": {"deletionTimestamp": LATER}, "spec": {"nodeName": "a", **BY_NAME}},
+        {"claims": [allocated()], "slices": [published("a")]},
+        "Terminating (held)",
+        "Its events say why if it stays like this:",
+    ),
     "it has time to go": (
         {"metadata": {"deletionTimestamp": "2099-01-01T00:00:00Z"}, "spec": {"nodeName": "a"}},
         {},
@@ -217,6 +252,7 @@ def world(there: dict[str, Any]) -> World:
         templates=tuple(
             convert(ResourceClaimTemplate, item) for item in there.get("templates", ())
         ),
+        slices=tuple(convert(ResourceSlice, item) for item in there.get("slices", ())),
         pod_groups=tuple(convert(PodGroup, item) for item in there.get("groups", ())),
     )
     return World(objects, 1_900_000_000.0)

@@ -123,16 +123,44 @@ def advice_about(value: ApiStruct) -> Iterator[tuple[str, str]]:
         yield refused.path, f"driver {refused.driver} refuses it: {refused.problem}"
 
 
+def accepted_configs(
+    claim: ResourceClaim, find: FindDevice
+) -> Iterator[tuple[DeviceRequestAllocationResult, Config | None]]:
+    """The devices of a claim, each with its configuration; None where its driver has none, is not known or refuses it."""
+    told: dict[str, DecodedConfigs | None] = {}
+    for result in claim.status.results:
+        if result.driver not in told:
+            told[result.driver] = _decoded(result.driver, claim)
+        configs, device = told[result.driver], find(result)
+        if configs is None or device is None:
+            yield result, None
+            continue
+        try:
+            yield result, configs.for_device(result.request, config_type(result.driver, device))
+        except ConfigError:
+            yield result, None
+
+
+def _decoded(driver: str, claim: ResourceClaim) -> DecodedConfigs | None:
+    if driver not in CONFIGS:
+        return None
+    try:
+        return DecodedConfigs(driver, CONFIGS[driver], _entries(claim))
+    except ConfigError:
+        return None
+
+
+def _entries(claim: ResourceClaim) -> tuple[DeviceAllocationConfiguration, ...]:
+    allocation = claim.status.allocation
+    return () if allocation is None else allocation.devices.config
+
+
 def refusal_of_allocation(driver: str, claim: ResourceClaim, find: FindDevice) -> str:
     """Why a driver does not prepare an allocated claim; empty if it does not object."""
-    allocation = claim.status.allocation
-    entries: tuple[DeviceAllocationConfiguration, ...] = (
-        () if allocation is None else allocation.devices.config
-    )
     if driver not in CONFIGS:
         return ""
     try:
-        configs = DecodedConfigs(driver, CONFIGS[driver], entries)
+        configs = DecodedConfigs(driver, CONFIGS[driver], _entries(claim))
         for result in claim.status.results:
             device = find(result) if result.driver == driver else None
             if device is not None:

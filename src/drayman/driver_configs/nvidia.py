@@ -84,6 +84,12 @@ def _limit_problems(name: str, limit: Quantity) -> Iterator[str]:
 
 
 MEBIBYTE: Final = Quantity.parse("1Mi")
+MPS_DIR: Final = "/var/run/drayman/mps"
+"""Where the control daemons of MPS have their folders, unless the driver is told otherwise."""
+MPS_PIPES: Final = "pipe"
+"""Of a control daemon, in its folder: where programs find it."""
+MPS_VARIABLE: Final = "CUDA_MPS_PIPE_DIRECTORY"
+"""Tells programs where that is."""
 
 
 def _none_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
@@ -136,6 +142,12 @@ class MigDeviceConfig(Config):
         if sharing is None or sharing.strategy != MPS:
             return self
         return replace(self, sharing=replace(sharing, mps_config=sharing.mps_config or MpsConfig()))
+
+
+def mps_settings(config: Config | None) -> MpsConfig | None:
+    """How MPS shares a device of this configuration, if that is how it is shared."""
+    sharing = config.sharing if isinstance(config, GpuConfig | MigDeviceConfig) else None
+    return sharing.mps_config if sharing is not None and sharing.strategy == MPS else None
 
 
 class IommuConfig(ApiStruct):

@@ -101,6 +101,13 @@ class Remedy(ApiStruct):
     """The same for a shell, where one line is enough."""
 
 
+class DriverStep(ApiStruct):
+    """What is to be done about a driver, which no search can try."""
+
+    sentence: str
+    command: str = ""
+
+
 class Spelling(ApiStruct):
     """An attribute that no device has, and similar names."""
 
@@ -310,6 +317,7 @@ class Explanation(ApiStruct):
     spelling: tuple[Spelling, ...] = ()
     values: tuple[Value, ...] = ()
     remedies: tuple[Remedy, ...] = ()
+    driver_steps: tuple[DriverStep, ...] = ()
     untried: str = ""
     """Set if not every remedy could be tried."""
     alternatives: tuple[Alternative, ...] = ()

@@ -12,6 +12,7 @@ from drayman.api.pods import is_finished
 from drayman.api.resource import AllocationResult, ResourceClaim
 from drayman.explain.answer import Explanation
 from drayman.explain.choice import choice_for, choice_of_running
+from drayman.explain.driver_steps import driver_steps
 from drayman.explain.estimates import Prospect, Prospects
 from drayman.explain.funnel import funnels, node_fit_steps
 from drayman.explain.gang import GangFinding, Gangs, headline_of
@@ -328,6 +329,7 @@ def _pending(
         nearest=site and nearest_miss(survey, site, known, searched=searched),
         spelling=misspelt(survey, KnownNames(world.objects.slices)),
         values=tuple(mistake.value for mistake in mistakes),
+        driver_steps=driver_steps(world, demand.open, first.reason),
     )
     if first.reason.kind in (Outlook.NOT_NOW, Outlook.NOT_HERE):
         who, more = holders(survey, site, known)

@@ -136,6 +136,21 @@ def _unpublished(world: World, claim: ResourceClaim) -> list[DeviceId]:
     return [device for device in found if world.published(device) is None]
 
 
+def absent_drivers(world: World, pod: Pod) -> dict[str, str]:
+    """The drivers of a pod's devices that have nothing on its node any more, each with a claim that has its devices.
+
+    A node deletes the slices of a driver that has been away for a while.
+    """
+    node = pod.spec.node_name
+    there = {item.spec.driver for item in world.objects.slices if item.spec.node_name == node}
+    return {
+        device.driver: claim.metadata.name
+        for claim in world.state.claims_used_by(pod)
+        for device in _unpublished(world, claim)
+        if device.driver not in there
+    }
+
+
 def _evicting(
     world: World, claim: ResourceClaim
 ) -> Iterator[tuple[datetime, DeviceId, DeviceTaint, str]]:

@@ -1,12 +1,13 @@
 """What keeps the containers of a pod from running that has a node, and how a pod has failed, in the words of the node.
 
-The node says in the status of each container what it waits for. Often that is only that the container is being created; the cause, such
-as a driver that cannot prepare a device, is then in the events of the pod, which no answer reads: the command that shows them is named.
+The node says in the status of each container what it waits for. Often that is only that the container is being created. Some nodes add
+what keeps it from that, such as a driver that cannot prepare a device; of others it is in the events of the pod, which no answer reads: the
+command that shows them is named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from drayman.api.core import ContainerStateTerminated, ContainerStatus, Pod
@@ -16,8 +17,8 @@ from drayman.reasons.wording import and_list, named
 _PENDING: Final = "Pending"
 _CRASHING: Final = "CrashLoopBackOff"
 _AFTER_INIT: Final = "PodInitializing"
-_UNDER_WAY: Final = ("", "ContainerCreating", _AFTER_INIT)
-"""What says nothing about why it takes long."""
+_UNDER_WAY: Final = ("", "ContainerCreating")
+"""What says nothing about why it takes long, unless there is a message."""
 _MOST: Final = 300
 """Characters of a message: programs may end with several thousand."""
 
@@ -27,7 +28,7 @@ def not_started(pod: Pod) -> Headline | None:
     waiting = list(_waiting(pod))
     if not waiting and pod.status.phase != _PENDING:
         return None
-    telling = [text for reason, text in waiting if reason not in _UNDER_WAY]
+    telling = [text for tells_why, text in waiting if tells_why]
     verb = "has not started yet" if pod.status.phase == _PENDING else "does not run as a whole"
     said = telling or [text for _, text in waiting if text]
     text = f"The pod is on node {pod.spec.node_name}, and {verb}"
@@ -52,10 +53,18 @@ def failed(pod: Pod) -> Headline:
     return Headline.of(Reason.FAILED, f"The pod has failed{where}{reason}{why}")
 
 
-def overdue(pod: Pod) -> str:
-    """What there is to say about a pod that has had its time to end, and is still there."""
+def overdue(pod: Pod, absent: Mapping[str, str]) -> str:
+    """What there is to say about a pod that has had its time to end, and is still there.
+
+    `absent`: drivers that are not on its node any more, each with the name of a claim that it would have to take back.
+    """
     kept = f" Finalizers: {and_list(pod.metadata.finalizers)}." if pod.metadata.finalizers else ""
-    return f"It has had its time to end.{kept} {_events_of(pod)}"
+    why = " ".join(
+        f"Driver {driver}, which has to take back the devices of claim {claim}, publishes nothing on the node any more:"
+        f" start the driver {driver} on {pod.spec.node_name}."
+        for driver, claim in absent.items()
+    )
+    return f"It has had its time to end.{kept} {why or _events_of(pod)}"
 
 
 def _events_of(pod: Pod) -> str:
@@ -73,17 +82,18 @@ def _containers(pod: Pod) -> Iterator[tuple[str, ContainerStatus]]:
     yield from (("container", each) for each in pod.status.container_statuses)
 
 
-def _waiting(pod: Pod) -> Iterator[tuple[str, str]]:
-    """The containers that wait, each with the reason and a clause. Those that wait for init containers are told of together."""
+def _waiting(pod: Pod) -> Iterator[tuple[bool, str]]:
+    """The containers that wait: whether it is said why, and a clause. Those that wait for init containers are told of together."""
     status = pod.status
     for noun, each in _containers(pod):
         waiting = each.state.waiting
         if waiting is not None and waiting.reason != _AFTER_INIT:
-            yield waiting.reason, f"{noun} {each.name} {_clause(each)}"
+            tells_why = waiting.reason not in _UNDER_WAY or bool(waiting.message)
+            yield tells_why, f"{noun} {each.name} {_clause(each)}"
     if any(_awaits_init(each) for each in status.container_statuses):
         names = [each.name for each in status.init_container_statuses if _is_open(each)]
         whom = named("init container", names) if names else "init containers"
-        yield _AFTER_INIT, f"its containers wait for {whom} to end"
+        yield False, f"its containers wait for {whom} to end"
 
 
 def _awaits_init(status: ContainerStatus) -> bool:

@@ -36,6 +36,7 @@ from drayman.placement.schedulers import SERVED, scheduler_of
 from drayman.placement.state import ClusterState
 from drayman.placement.world import World
 from drayman.reasons.lost import (
+    absent_drivers,
     kept_from_lost_claims,
     lost_by_pod,
     node_state,
@@ -191,7 +192,9 @@ def _settled(world: World, pod: Pod) -> Headline | None:
         where = f" and still on node {node}" if node else ""
         trouble = node_state(world, node) if node else ""
         which = f", which {trouble}" if trouble else ""
-        stuck = f" {overdue(pod)}" if node and not trouble and _is_overdue(world, pod) else ""
+        stuck = ""
+        if node and not trouble and _is_overdue(world, pod):
+            stuck = f" {overdue(pod, absent_drivers(world, pod))}"
         return Headline.of(Reason.TERMINATING, f"The pod is being deleted{where}{which}.{stuck}")
     if node:
         early = lost_by_pod(world, pod) or not_started(pod)

@@ -13,6 +13,7 @@ from itertools import combinations
 from typing import Final
 
 from drayman.api.core import Pod
+from drayman.api.pods import entry_claims
 from drayman.api.resource import ResourceClaim
 from drayman.inventory import DeviceId
 from drayman.placement.alignment import note_on
@@ -27,6 +28,7 @@ MOST_DEVICES: Final = 16
 """Devices of a claim that are named, and between which the distance is looked up."""
 _SECOND: Final = 1.0
 _LONGEST: Final = 1000
+_MOST_CLAIMS: Final = 16
 
 
 class Rate:
@@ -66,7 +68,9 @@ class DecisionLog:
     def waits(self, pod: Pod, reason: str, message: str) -> None:
         """A pod waits, for a reason that is new."""
         if self._is_written():
-            _log.info("pod %s waits, %s: %s", _name(pod), reason, message[:_LONGEST])
+            said, claims = message[:_LONGEST], _its_claims(pod)
+            said = said.removesuffix(".") if claims else said
+            _log.info("pod %s waits, %s: %s%s", _name(pod), reason, said, claims)
 
     def _is_written(self) -> bool:
         if not _log.isEnabledFor(logging.INFO):
@@ -113,6 +117,18 @@ def _alignments(claim: ResourceClaim) -> Iterator[str]:
     """What the claim says about the alignment that was asked for."""
     for note in note_on(claim):
         yield f"aligned at {note.level} of {note.levels}, as the {note.wanted_by} wants"
+
+
+def _its_claims(pod: Pod) -> str:
+    """The claims of a pod that waits: whoever looks for decisions about devices finds those that are not made yet, too."""
+    names = [
+        f"one of template {entry.resource_claim_template_name}" if name is None else name
+        for entry, name in entry_claims(pod)
+        if name != ""
+    ]
+    more = len(names) - _MOST_CLAIMS
+    rest = f" and {more} more" if more > 0 else ""
+    return f"; DRA claims: {', '.join(names[:_MOST_CLAIMS])}{rest}" if names else ""
 
 
 def _name(pod: Pod) -> str:

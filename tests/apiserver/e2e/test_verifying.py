@@ -115,12 +115,12 @@ def test_an_allocation_is_verified_on_a_real_node(
 
 
 def decided(data: Path) -> str:
-    """What the scheduler's log says of its one decision about devices."""
+    """What the scheduler's log says of its one decision about devices. Before that the pod may have waited for its claim to be seen."""
     done = subprocess.run(
         [*DRAYMAN, "logs", "scheduler", "--data-dir", data],
         capture_output=True,
         text=True,
         check=True,
     )
-    (decision,) = [line for line in done.stdout.splitlines() if "DRA" in line]
+    (decision,) = [line for line in done.stdout.splitlines() if "DRA claim " in line]
     return decision

@@ -15,7 +15,7 @@ from rich.console import Console
 from cli.explain.examples import ALL, LONGEST, MISSPELT, NAMESPACE, NOW, RUNS, WAITS
 from drayman.cli.explain.drawing import STYLES, Drawing
 from drayman.cli.explain.layout import age, broken, devices_listed, shell
-from drayman.explain.answer import Explanation, Holder
+from drayman.explain.answer import DriverStep, Explanation, Holder
 from drayman.reasons.reason import Headline, Outlook, Reason
 
 
@@ -62,6 +62,18 @@ def test_everything_is_told() -> None:
         "cluster at resource versions 4502 to 4790",
     ):
         assert words in text
+
+
+def test_what_is_to_be_done_about_drivers_is_told_with_its_command() -> None:
+    """Instead of saying that nothing was found that would help."""
+    command = "drayman driver classes gpu.nvidia.com | kubectl apply -f -"
+    step = DriverStep(sentence="Class gpu.nvidia.com comes with driver x:", command=command)
+    headline = Headline.of(Reason.CLASS_MISSING, "device class gpu.nvidia.com does not exist.")
+    found = Explanation(kind="Pod", name="p", headline=headline, driver_steps=(step,))
+    lines = [line.strip() for line in drawn(found, 80).splitlines()]
+    assert lines[lines.index("what would help") + 1 :][:2] == [step.sentence, command]
+    both = drawn(replace(found, remedies=WAITS.remedies), 80)
+    assert "what would help (those with numbers were tried by a search)" in both
 
 
 def test_a_misspelt_constraint_is_that_of_its_claim() -> None:

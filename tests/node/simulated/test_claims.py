@@ -128,7 +128,22 @@ async def test_a_configuration_that_its_driver_refuses_holds_the_pod(name: str) 
         status = (await w.client.get(POD_VALUES, "p", NAMESPACE))["status"]
         assert status["phase"] == "Pending"
         (container,) = status["containerStatuses"]
-        assert container["state"]["waiting"]["reason"] == "ContainerCreating"
+        waiting = container["state"]["waiting"]
+        assert waiting == {"reason": "ContainerCreating", "message": event["note"]}
+
+
+async def test_what_keeps_an_init_container_from_its_start_is_in_its_status() -> None:
+    """The others say that they wait for it."""
+    async with world() as w:
+        entry = {"name": "c0", "resourceClaimName": "none"}
+        init = [{"name": "first", "image": "i"}]
+        await w.pod("p", "example-0", claims=[], resourceClaims=[entry], initContainers=init)
+        await w.event("FailedPrepareDynamicResources")
+        status = (await w.client.get(POD_VALUES, "p", NAMESPACE))["status"]
+        (first,), (main,) = status["initContainerStatuses"], status["containerStatuses"]
+        said = {"reason": "ContainerCreating", "message": "claim none does not exist"}
+        assert first["state"]["waiting"] == said
+        assert main["state"]["waiting"] == {"reason": "PodInitializing"}
 
 
 async def test_a_claim_of_a_group_is_for_the_pods_of_that_group() -> None:

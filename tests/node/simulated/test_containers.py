@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from drayman.cluster import merge_patch
+from drayman.driver_configs.nvidia import API_VERSION
+from drayman.drivers.nvidia.driver import MPS_DIR
+from drayman.drivers.nvidia.programs import MpsDaemon
 from drayman.node.simulated.model import FAILED
 from drayman.node.streams.model import (
     ContainerName,
@@ -148,6 +151,23 @@ async def test_a_command_sees_the_devices_of_its_container() -> None:
         assert b"GPU_DEVICE" not in other.output
 
 
+async def test_programs_find_the_control_daemon_of_mps() -> None:
+    """Where the driver of a real node has it for the claim, in the containers that use the claim."""
+    sharing = {"strategy": "MPS"}
+    said = {"apiVersion": API_VERSION, "kind": "GpuConfig", "sharing": sharing}
+    config = [{"source": "FromClaim", "opaque": {"driver": "gpu.nvidia.com", "parameters": said}}]
+    async with world("dgx-h100=1") as w:
+        claim = await w.claim("c", ("gpu.nvidia.com", "dgx-h100-0", "gpu-0"), config=config)
+        await w.pod("p", "dgx-h100-0", claims=["c"], containers=CONTAINERS)
+        pod = await w.until_phase("p", "Running")
+        client, other = Collected(), Collected()
+        await w.nodes.containers.execute(named(pod, "with"), ("env",), ALL, client)
+        await w.nodes.containers.execute(named(pod, "without"), ("env",), ALL, other)
+        pipes = MpsDaemon(MPS_DIR / claim["metadata"]["uid"]).pipes
+        assert f"CUDA_MPS_PIPE_DIRECTORY={pipes}\n".encode() in client.output
+        assert b"CUDA_MPS" not in other.output
+
+
 async def test_a_shell_answers_line_by_line() -> None:
     """And ends with the code of its last command, or with its container."""
     async with world() as w:
@@ -155,6 +175,10 @@ async def test_a_shell_answers_line_by_line() -> None:
         client = Collected([b"hostname\nnope\n"])
         code = await w.nodes.containers.execute(named(pod, "with"), ("/bin/bash",), ALL, client)
         assert (code, client.output) == (127, b"p\n")
+        client = Collected([b"hostname; ls /dev/nul*\nhostname | wc\n\nexit; env\n"])
+        code = await w.nodes.containers.execute(named(pod, "with"), ("sh",), ALL, client)
+        assert (code, client.output) == (2, b"p\n/dev/null\n")
+        assert client.errors.endswith(b"sh: | is not simulated: only plain commands, joined by ; or &&, are simulated\n")  # fmt: skip
 
         class Waiting(Collected):
             async def read(self) -> bytes:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
 from drayman.api.quantity import Quantity
 from drayman.api.resource import Device, DeviceRequestAllocationResult
+from drayman.driver_configs.decoding import decode
+from drayman.driver_configs.known import CONFIGS
 from drayman.drivers.profiles import parse_profiles, simulate
 from drayman.node.simulated.answering.programs import run
 from drayman.node.simulated.answering.prompt import LineEditor
@@ -45,6 +48,22 @@ AMD = sight(seen("gpu.amd.com", "mi300x-0", "gpu-1-128"))
 GAUDI = sight(next(seen(*key) for key in PUBLISHED if key[0] == "gaudi.intel.com"))
 TPU = sight(seen("tpu.google.com", "tpu-v5e-8-0", "0"))
 NOTHING = sight()
+
+
+def shared_gpu(strategy: str, **more: object) -> Sight:
+    """A GPU of a claim that says how its programs share it."""
+    gpu = seen("gpu.nvidia.com", "dgx-h100-0", "gpu-0", **more)
+    said = {
+        "apiVersion": "resource.nvidia.com/v1beta1",
+        "kind": "GpuConfig",
+        "sharing": {"strategy": strategy},
+    }
+    config = decode(said, CONFIGS["gpu.nvidia.com"])
+    return sight(replace(gpu, claim_uid="u-1", config=config))
+
+
+MPS = shared_gpu("MPS")
+PIPES = "CUDA_MPS_PIPE_DIRECTORY"
 
 
 def words(text: str) -> list[str]:
@@ -100,12 +119,15 @@ def test_a_share_of_a_gpu_has_its_share_of_the_memory() -> None:
 
 PRINTED = [
     ("query", GPUS, ["nvidia-smi", "--query-gpu=index,memory.total", "--format=csv,noheader"], "0, 81559 MiB"),
+    ("release", GPUS, ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], "580.126.09\n"),
+    ("release in the table", GPUS, ["nvidia-smi"], "Driver Version: 580.126.09 "),
     ("path", GPUS, ["/usr/bin/nvidia-smi", "-L"], "GPU 0: NVIDIA H100"),
     ("shell", GPUS, ["sh", "-c", "nvidia-smi -L"], "GPU 0: NVIDIA H100"),
     ("rocm", AMD, ["rocm-smi"], "AMD_Instinct_MI300X_OAM"),
     ("habana", GAUDI, ["hl-smi"], "Gaudi3"),
     ("env", GPUS, ["env"], "NVIDIA_VISIBLE_DEVICES=void"),
     ("env of the pod", GPUS, ["printenv", "A"], "1"),
+    ("pipes of MPS", MPS, ["env"], f"{PIPES}=/var/run/drayman/mps/u-1/pipe\n"),
     ("tpu", TPU, ["env"], "TPU_TOPOLOGY="),
     ("host", GPUS, ["hostname"], "training-job"),
     ("nodes", GPUS, ["ls", "/dev"], "nvidia3"),
@@ -128,13 +150,29 @@ REFUSED = [
     ("no devices", NOTHING, ["nvidia-smi"], 127, "no device of gpu.nvidia.com"),
     ("another vendor", AMD, ["hl-smi"], 127, "no device of gaudi.intel.com"),
     ("unknown", GPUS, ["python", "train.py"], 127, "node n is simulated"),
-    ("unknown in a shell", GPUS, ["bash", "-c", "ls /dev | wc"], 2, "simulated for /dev"),
+    ("unknown in a shell", GPUS, ["bash", "-c", "python train.py"], 127, "ash, bash, dash, env, hl-smi, hostname"),
+    ("end of a shell without one", GPUS, ["exit"], 127, "and exit in a shell"),
+    ("pipe", GPUS, ["bash", "-c", "ls /dev | wc"], 2, "bash: | is not simulated: only plain commands, joined by ; or &&, are"),
+    ("alternative", GPUS, ["sh", "-c", "env || ls /dev"], 2, "|| is not simulated: only plain"),
+    ("redirection", GPUS, ["sh", "-c", "env; ls /dev 2>/dev/null"], 2, "> is not simulated: only plain"),
+    ("value of a variable", GPUS, ["sh", "-c", 'printenv A; ls "/dev/$A"'], 2, "$A is not simulated: only plain"),
+    ("setting of a variable", GPUS, ["sh", "-c", "A=2 env"], 2, "A=2 is not simulated: only plain"),
+    ("loop", GPUS, ["sh", "-c", "for i in 1 2; do env; done"], 2, "for is not simulated: only plain"),
+    ("no command", GPUS, ["sh", "-c", "env; ; env"], 2, 'Syntax error: ";" unexpected'),
+    ("no end", GPUS, ["sh", "-c", "env &&"], 2, "Syntax error: nothing follows &&"),
+    ("long listing", GPUS, ["ls", "-l", "/dev"], 1, "ls: -l is not simulated; -1 is"),
+    ("elsewhere", GPUS, ["ls", "/etc"], 2, "simulated for /dev"),
+    ("pattern of nothing", GPUS, ["sh", "-c", "ls /dev/kf*"], 2, "cannot access '/dev/kf*': No such file"),
+    ("pattern in quotes", GPUS, ["sh", "-c", "ls '/dev/nvidia*'"], 2, "cannot access '/dev/nvidia*'"),
+    ("pattern without a shell", GPUS, ["ls", "/dev/nvidia*"], 2, "cannot access '/dev/nvidia*'"),
     ("option", GPUS, ["nvidia-smi", "topo", "-m"], 1, "topo is not simulated"),
     ("field", GPUS, ["nvidia-smi", "--query-gpu=fan", "--format=csv"], 2, '"fan" is not a valid'),
     ("variable", GPUS, ["printenv", "NOPE"], 1, ""),
+    ("pipes of slices", shared_gpu("TimeSlicing"), ["printenv", PIPES], 1, ""),
+    ("pipes for an onlooker", shared_gpu("MPS", admin_access=True), ["printenv", PIPES], 1, ""),
     ("secret", GPUS, ["printenv", "SECRET"], 1, "come from other objects: SECRET"),
     ("node of another", GPUS, ["ls", "/dev/kfd"], 2, "No such file"),
-    ("quotes", GPUS, ["sh", "-c", "ls '"], 2, "No closing quotation"),
+    ("quotes", GPUS, ["sh", "-c", "ls '"], 2, "Unterminated quoted string"),
 ]  # fmt: skip
 
 
@@ -146,6 +184,37 @@ def test_what_is_not_simulated_is_refused(
     output = run(view, command)
     assert (output.text, output.code) == ("", code)
     assert why in output.error
+
+
+NODES = ["/dev/nvidia-modeset", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia1", "/dev/nvidia3", "/dev/nvidiactl"]  # fmt: skip
+LINES = [
+    ("pattern", GPUS, "ls -1 /dev/nvidia*", NODES, 0),
+    ("pattern of one", GPUS, "ls /dev/nvidia?", ["/dev/nvidia1", "/dev/nvidia3"], 0),
+    ("pattern of a folder", AMD, "ls /d*/dri/render*", ["/dev/dri/renderD128"], 0),
+    ("folder", AMD, "ls /dev/dr*", ["card1", "renderD128"], 0),
+    ("file and folder", AMD, "ls /dev/kfd /dev/dri", ["/dev/kfd", "", "/dev/dri:", "card1", "renderD128"], 0),
+    ("some are there", GPUS, "ls /dev/kfd /dev/nvidia1", ["/dev/nvidia1"], 2),
+    ("one after the other", GPUS, "hostname; printenv A", ["training-job", "1"], 0),
+    ("on lines", GPUS, "hostname\n\nprintenv A &&\nhostname\n", ["training-job", "1", "training-job"], 0),
+    ("the last one counts", GPUS, "nope; hostname;", ["training-job"], 0),
+    ("both succeed", GPUS, "hostname && printenv A", ["training-job", "1"], 0),
+    ("one fails", GPUS, "printenv NOPE && hostname && hostname", [], 1),
+    ("after one that fails", GPUS, "printenv NOPE && hostname; hostname", ["training-job"], 0),
+    ("end", GPUS, "hostname; exit 3; hostname", ["training-job"], 3),
+    ("end with what was before", GPUS, "nope; exit", [], 127),
+    ("a shell ends itself alone", GPUS, "sh -c 'exit 3'; hostname", ["training-job"], 0),
+    ("quotes", GPUS, """printenv 'A' "A" \\A; ls /dev/'nvidia'1""", ["1", "1", "1", "/dev/nvidia1"], 0),
+    ("what is quoted joins nothing", GPUS, "printenv ';' '&&' '|' '$A' '>'", [], 1),
+    ("comment", GPUS, "hostname # ; env | wc", ["training-job"], 0),
+    ("nothing", GPUS, "", [], 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("view", "line", "printed", "code"), [row[1:] for row in LINES], ids=[row[0] for row in LINES])  # fmt: skip
+def test_a_shell_runs_plain_commands(view: Sight, line: str, printed: list[str], code: int) -> None:
+    """One after the other, with patterns for what the container has; the last one that ran says how the line ends."""
+    output = run(view, ["sh", "-c", line])
+    assert (lines(output.text), output.code) == (printed, code)
 
 
 KEYS: Iterable[tuple[str, list[str], tuple[str, list[str], bool]]] = [

@@ -243,6 +243,9 @@ def _remedies(explanation: Explanation, width: int) -> Iterator[RenderableType]:
     lines: list[RenderableType] = []
     for number, remedy in enumerate(explanation.remedies[:MOST_REMEDIES], start=1):
         lines += _remedy(number, remedy, width)
+    for step in explanation.driver_steps:
+        lines.append(prose(plain(step.sentence), indent=INDENT))
+        lines += shell(step.command, 2 * INDENT, width) if step.command else ()
     reason = explanation.headline.reason
     if not lines and (reason.kind is Outlook.HELD or reason is Reason.GANG_INVALID):
         return  # the sentence already says what has to be done
@@ -250,7 +253,8 @@ def _remedies(explanation: Explanation, width: int) -> Iterator[RenderableType]:
         lines.append(prose("No remedy was found that a search confirms.", indent=INDENT))
     if explanation.untried:
         lines.append(prose((plain(explanation.untried), "dim"), indent=INDENT))
-    note = "each was tried by a search" if explanation.remedies else ""
+    tried = "those with numbers were" if explanation.driver_steps else "each was"
+    note = f"{tried} tried by a search" if explanation.remedies else ""
     yield section("what would help", note, *lines)
 
 

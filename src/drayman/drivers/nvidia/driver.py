@@ -20,7 +20,8 @@ from msgspec.structs import replace
 from drayman.api.resource import Device
 from drayman.driver_configs.decoding import Config
 from drayman.driver_configs.known import CONFIGS, config_type
-from drayman.driver_configs.nvidia import MPS, GpuConfig, MigDeviceConfig, MpsConfig
+from drayman.driver_configs.nvidia import MPS_DIR as DEFAULT_MPS_DIR
+from drayman.driver_configs.nvidia import MPS_VARIABLE, GpuConfig, MpsConfig, mps_settings
 from drayman.drivers.kit.driver import Driver
 from drayman.drivers.kit.errors import KitError, PrepareError
 from drayman.drivers.kit.model import (
@@ -44,7 +45,7 @@ from drayman.plugins.cdi import DeviceNode, Mount
 NVLINK_DOMAIN: Final = "nvidia.com/gpu.clique"
 """The label of nodes by which racks that NVLink joins are recognised, as NVIDIA's feature discovery writes it."""
 _log: Final = logging.getLogger(__name__)
-MPS_DIR: Final = Path("/var/run/drayman/mps")
+MPS_DIR: Final = Path(DEFAULT_MPS_DIR)
 _VOID: Final = {"NVIDIA_VISIBLE_DEVICES": "void"}
 """NVIDIA's own runtime, where it is installed too, is not to add anything."""
 _SHARED_MEMORY: Final = "/dev/shm"
@@ -259,17 +260,15 @@ class NvidiaGpuDriver(Driver):
     def _share(self, gpu: Gpu, device: Allocated) -> MpsConfig | None:
         """Sets how a device is shared; the settings of MPS, if that is how."""
         config = device.config
-        if isinstance(config, MigDeviceConfig):
-            sharing = config.sharing
-            return sharing.mps_config if sharing and sharing.strategy == MPS else None
+        mps = mps_settings(config)
         if not isinstance(config, GpuConfig) or config.sharing is None:
-            return None
-        if config.sharing.strategy == MPS:
+            return mps
+        if mps is not None:
             self._settings.leave_to_mps(gpu)
-            return config.sharing.mps_config
-        assert config.sharing.time_slicing_config is not None, "completed when it was decoded"
-        self._settings.slice(gpu, config.sharing.time_slicing_config)
-        return None
+        else:
+            assert config.sharing.time_slicing_config is not None, "completed when it was decoded"
+            self._settings.slice(gpu, config.sharing.time_slicing_config)
+        return mps
 
     def _start_mps(self, claim: Claim, used: Sequence[_Used]) -> programs.MpsDaemon | None:
         """One daemon for all devices of the claim that MPS shares."""
@@ -320,7 +319,7 @@ class _Used:
         return PreparedDevice(
             device=self.device,
             device_nodes=self.nodes,
-            env={"CUDA_MPS_PIPE_DIRECTORY": pipes},
+            env={MPS_VARIABLE: pipes},
             mounts=[
                 Mount(host_path=each, container_path=each, options=_MPS_MOUNT)
                 for each in (pipes, _SHARED_MEMORY)

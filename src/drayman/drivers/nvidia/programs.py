@@ -15,7 +15,7 @@ from time import monotonic, sleep
 from typing import Final
 
 from drayman.api.quantity import Quantity
-from drayman.driver_configs.nvidia import MEBIBYTE, MpsConfig
+from drayman.driver_configs.nvidia import MEBIBYTE, MPS_PIPES, MPS_VARIABLE, MpsConfig
 from drayman.drivers.kit.errors import PrepareError
 
 SMI: Final = "nvidia-smi"
@@ -77,7 +77,7 @@ class MpsDaemon:
     @property
     def pipes(self) -> Path:
         """Where programs find it."""
-        return self.folder / "pipe"
+        return self.folder / MPS_PIPES
 
     def start(self, uuids: Sequence[str], config: MpsConfig) -> None:
         """Run it for GPUs, or partitions of them. Raises PrepareError."""
@@ -129,7 +129,7 @@ class MpsDaemon:
 
     @property
     def _env(self) -> dict[str, str]:
-        return {"CUDA_MPS_PIPE_DIRECTORY": str(self.pipes)}
+        return {MPS_VARIABLE: str(self.pipes)}
 
 
 def commands(uuids: Sequence[str], config: MpsConfig) -> list[str]:

@@ -179,9 +179,10 @@ def _container(container: Container, progress: PodProgress, pod: Pod) -> dict[st
         return {**status, "state": over.state(), "started": False, "ready": False}
     status["restartCount"] = progress.restarts
     ended = Ending(progress.started, progress.ended, progress.exit_code).state()
+    state: dict[str, Json]
     match progress.stage:
         case Stage.PREPARING | Stage.STARTING:
-            state: dict[str, Json] = {"waiting": {"reason": "ContainerCreating"}}
+            state = _being_created(progress)
             if pod.spec.init_containers and progress.stage is Stage.PREPARING:
                 state = {"waiting": {"reason": "PodInitializing"}}
         case Stage.INITIALISING:
@@ -203,12 +204,21 @@ def _container(container: Container, progress: PodProgress, pod: Pod) -> dict[st
     return status
 
 
+def _being_created(progress: PodProgress) -> dict[str, Json]:
+    """Of a container that is to be started next, with what keeps the node from that, as real nodes of ours say it."""
+    message = {"message": progress.problem} if progress.problem else {}
+    return {"waiting": {"reason": "ContainerCreating", **message}}
+
+
 def _init_container(container: Container, progress: PodProgress, pod: Pod) -> dict[str, Json]:
     status = _named(container, pod)
     stays = is_sidecar(container)
     stage = progress.stage
-    if stage in (Stage.PREPARING, Stage.INITIALISING):
-        state: dict[str, Json] = {"waiting": {"reason": "PodInitializing"}}
+    state: dict[str, Json]
+    if stage is Stage.PREPARING and progress.problem:
+        state = _being_created(progress)
+    elif stage in (Stage.PREPARING, Stage.INITIALISING):
+        state = {"waiting": {"reason": "PodInitializing"}}
     elif stays and stage is not Stage.ENDED:
         state = {"running": {"startedAt": progress.begun}}
     else:

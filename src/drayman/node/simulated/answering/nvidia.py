@@ -41,6 +41,12 @@ class _Gpu:
         short = self.device.attribute("resource.kubernetes.io/pciBusID")
         return f"0000{short.upper()}" if short else "N/A"
 
+    @property
+    def driver_release(self) -> str:
+        """As NVIDIA writes it, with two digits at its end: what is published is a semantic version, which has no leading zeros."""
+        first, dot, last = self.device.attribute("driverVersion").rpartition(".")
+        return f"{first}{dot}{last:0>2}" if dot else last
+
 
 def run(sight: Sight, words: Sequence[str]) -> Output:
     """What the program prints in a container."""
@@ -89,7 +95,7 @@ def _partition_uuid(gpu: _Gpu, device: SeenDevice) -> str:
 
 
 def _table(gpus: Sequence[_Gpu]) -> Iterator[str]:
-    driver = gpus[0].device.attribute("driverVersion")
+    driver = gpus[0].driver_release
     cuda = gpus[0].device.attribute("cudaDriverVersion").rpartition(".")[0]
     line, cells = f"+{'-' * _WHOLE}+", f"+{'+'.join('-' * width for width in _WIDTHS)}+"
     title = f" NVIDIA-SMI {driver} (simulated)"
@@ -191,7 +197,7 @@ def _values(number: int, gpu: _Gpu, unit: str) -> dict[str, str]:
         "uuid": gpu.uuid,
         "gpu_uuid": gpu.uuid,
         "pci.bus_id": gpu.bus_id,
-        "driver_version": gpu.device.attribute("driverVersion"),
+        "driver_version": gpu.driver_release,
         "compute_cap": ".".join(capability.split(".")[:2]),
         "memory.total": f"{gpu.memory}{unit}",
         "memory.used": f"0{unit}",

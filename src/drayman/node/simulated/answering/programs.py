@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
 
 from drayman.node.simulated.answering import nvidia
 from drayman.node.simulated.answering.accelerators import HABANA, ROCM, hl_smi, rocm_smi
+from drayman.node.simulated.answering.command_lines import LineError, commands_of
+from drayman.node.simulated.answering.listing import ls, visible_paths
 from drayman.node.simulated.answering.output import Output, not_found
 from drayman.node.simulated.answering.sight import Sight
 
 SHELLS: Final = ("sh", "bash", "ash", "dash")
+EXIT: Final = "exit"
 Program = Callable[[Sight, Sequence[str]], Output]
 
 
@@ -28,27 +31,56 @@ def run(sight: Sight, command: Sequence[str]) -> Output:
     program = PurePosixPath(command[0]).name
     words = command[1:]
     if program in SHELLS:
-        return _one_line(sight, program, words)
+        return _shell(sight, program, words)
     found = PROGRAMS.get(program)
     if found is None:
-        known = ", ".join(sorted(PROGRAMS))
+        known = ", ".join(sorted((*PROGRAMS, *SHELLS)))
         return not_found(
-            command[0], f"not found: node {sight.node} is simulated and knows only {known}"
+            command[0],
+            f"not found: node {sight.node} is simulated and knows only {known}, and {EXIT} in a shell",
         )
     return found(sight, words)
 
 
-def _one_line(sight: Sight, shell: str, words: Sequence[str]) -> Output:
-    """`sh -c 'nvidia-smi -L'`: one command, without anything that only a shell understands."""
+def _shell(sight: Sight, shell: str, words: Sequence[str]) -> Output:
+    """`sh -c 'nvidia-smi -L; ls /dev'`."""
     if len(words) != 2 or words[0] not in ("-c", "-lc"):
         return Output(
             error=f"{shell}: simulated are `{shell} -c COMMAND` and, with -it, a prompt\n", code=2
         )
+    return run_line(sight, words[1], shell=shell).output
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a line for a shell prints."""
+
+    output: Output
+    is_exit: bool = False
+    """Whether the shell ends with it."""
+
+
+def run_line(sight: Sight, line: str, *, shell: str = "sh", last: int = 0) -> Answer:
+    """What the commands of a line print, one after the other. `last` is how the command before the line ended."""
     try:
-        inner = shlex.split(words[1])
-    except ValueError as error:
-        return Output(error=f"{shell}: {error}\n", code=2)
-    return run(sight, inner) if inner else Output()
+        commands = commands_of(line)
+    except LineError as error:
+        return Answer(Output(error=f"{shell}: {error}\n", code=2))
+    paths = visible_paths(sight)
+    text = error_text = ""
+    for command in commands:
+        if command.is_conditional and last:
+            continue
+        words = [each for word in command.words for each in word.expanded(paths)]
+        if words[0] == EXIT:
+            return Answer(Output(text, error_text, _exit_code(words[1:], last)), is_exit=True)
+        output = run(sight, words) if words[0] else not_found(shell, "'': not found")
+        text, error_text, last = text + output.text, error_text + output.error, output.code
+    return Answer(Output(text, error_text, last))
+
+
+def _exit_code(words: Sequence[str], last: int) -> int:
+    return int(words[0]) % 256 if words and words[0].isdigit() else last
 
 
 def _env(sight: Sight, words: Sequence[str]) -> Output:
@@ -83,25 +115,6 @@ def _hostname(sight: Sight, words: Sequence[str]) -> Output:
     return Output(f"{sight.pod}\n")
 
 
-def _ls(sight: Sight, words: Sequence[str]) -> Output:
-    """Of /dev and what is below it."""
-    paths = [word for word in words if not word.startswith("-")]
-    if len(paths) != 1 or not f"{paths[0]}/".startswith("/dev/"):
-        return Output(error="ls: simulated for /dev and below\n", code=2)
-    nodes = sight.device_nodes
-    path = paths[0].rstrip("/")
-    if path in nodes:
-        return Output(f"{path}\n")
-    below = {
-        node.removeprefix(f"{path}/").partition("/")[0]
-        for node in nodes
-        if node.startswith(f"{path}/")
-    }
-    if not below:
-        return Output(error=f"ls: cannot access '{path}': No such file or directory\n", code=2)
-    return Output("".join(f"{name}\n" for name in sorted(below)))
-
-
 PROGRAMS: Final[Mapping[str, Program]] = {
     nvidia.PROGRAM: nvidia.run,
     ROCM: rocm_smi,
@@ -109,5 +122,5 @@ PROGRAMS: Final[Mapping[str, Program]] = {
     "env": _env,
     "printenv": _printenv,
     "hostname": _hostname,
-    "ls": _ls,
+    "ls": ls,
 }

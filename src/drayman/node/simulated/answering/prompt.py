@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Final
 
-from drayman.node.simulated.answering.programs import marked, run
+from drayman.node.simulated.answering.programs import marked, run_line
 from drayman.node.simulated.answering.sight import Sight
 from drayman.node.streams.model import Streams
 
@@ -69,29 +68,14 @@ async def converse(sight: Sight, streams: Streams, *, tty: bool) -> int:
         shown, lines, is_over = editor.keys(data.decode("utf-8", "replace"))
         await streams.write(shown.encode())
         for line in lines:
-            if line.split()[:1] == ["exit"]:
-                return _exit_code(line, code)
-            text, error, code = _answered(sight, line, code)
-            await streams.write(text.replace("\n", newline).encode())
-            await streams.write_error(error.replace("\n", newline).encode())
+            answer = run_line(sight, line, last=code)
+            code = answer.output.code
+            await streams.write(answer.output.text.replace("\n", newline).encode())
+            await streams.write_error(answer.output.error.replace("\n", newline).encode())
+            if answer.is_exit:
+                return code
             await streams.write(prompt.encode())
         if is_over:
             await streams.write(newline.encode())
             break
     return code
-
-
-def _answered(sight: Sight, line: str, code: int) -> tuple[str, str, int]:
-    try:
-        words = shlex.split(line)
-    except ValueError as error:
-        return "", f"sh: {error}\n", 2
-    if not words:
-        return "", "", code
-    output = run(sight, words)
-    return output.text, output.error, output.code
-
-
-def _exit_code(line: str, last: int) -> int:
-    words = line.split()
-    return int(words[1]) % 256 if len(words) > 1 and words[1].isdigit() else last

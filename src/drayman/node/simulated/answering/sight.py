@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,6 +11,9 @@ from drayman.api.core import Container, Pod
 from drayman.api.pods import claim_of
 from drayman.api.quantity import Quantity
 from drayman.api.resource import Device, DeviceRequestAllocationResult, ResourceClaim
+from drayman.driver_configs.decoding import Config
+from drayman.driver_configs.known import FindDevice, accepted_configs
+from drayman.driver_configs.nvidia import MPS_DIR, MPS_PIPES, MPS_VARIABLE, mps_settings
 
 NVIDIA: Final = "gpu.nvidia.com"
 COMPUTE_DOMAIN: Final = "compute-domain.nvidia.com"
@@ -18,7 +21,6 @@ AMD: Final = "gpu.amd.com"
 GAUDI: Final = "gaudi.intel.com"
 TPU: Final = "tpu.google.com"
 
-FindDevice = Callable[[DeviceRequestAllocationResult], Device | None]
 MEBIBYTE: Final = 1024 * 1024
 _NAMES: Final = ("productName", "model", "tpuGen", "dra.net/ifName", "type")
 _IDENTITIES: Final = ("uuid", "serial", "deviceID", "dra.net/mac")
@@ -32,6 +34,9 @@ class SeenDevice:
     claim: str
     result: DeviceRequestAllocationResult
     published: Device
+    claim_uid: str = ""
+    config: Config | None = None
+    """How its driver is told to set it up."""
 
     @property
     def driver(self) -> str:
@@ -126,12 +131,13 @@ def devices_of(
         requests = wanted.get(claim.metadata.name)
         if requests is None:
             continue
-        for result in claim.status.results:
+        meta = claim.metadata
+        for result, config in accepted_configs(claim, find):
             if not requests or result.request.partition("/")[0] in requests:
                 published = find(result)
                 if published is None:
                     published = Device(name=result.device)
-                yield SeenDevice(claim.metadata.name, result, published)
+                yield SeenDevice(meta.name, result, published, meta.uid, config)
 
 
 def _wanted_requests(pod: Pod, container: Container) -> dict[str, set[str]]:
@@ -200,6 +206,9 @@ def _device_variables(sight: Sight) -> Iterator[tuple[str, str]]:
     """What the drivers' CDI files set, as far as what is published determines it."""
     if any(device.attribute("type") != "vfio" for device in sight.of(NVIDIA)):
         yield "NVIDIA_VISIBLE_DEVICES", "void"
+    for device in sight.of(NVIDIA):
+        if mps_settings(device.config) is not None and not device.result.admin_access:
+            yield MPS_VARIABLE, f"{MPS_DIR}/{device.claim_uid}/{MPS_PIPES}"
     for device in sight.of(TPU):
         yield "TPU_SKIP_MDS_QUERY", "true"
         yield "TPU_TOPOLOGY", device.attribute("topology")
