@@ -21,6 +21,7 @@ import click
 from drayman.cli.connecting import Where
 from drayman.cli.drivers import driver_named
 from drayman.cli.errors import UserError, reason
+from drayman.cli.node_root import record_node
 from drayman.cli.options import data_dir_option
 from drayman.cli.output import date_log_lines, say, to_stdout
 from drayman.questions.which_cluster import folder_of
@@ -311,6 +312,7 @@ async def running_node(
                 )
                 await end.enter_async_context(Plugin(driver, client, plugin_options))
             await end.enter_async_context(agent)
+            record_node(options.root, options.name)  # which is this agent's alone from here on
             # A pod that came first would be told that there is no such driver. One that does not come says so in the log.
             with suppress(TimeoutError):
                 async with asyncio.timeout(_REGISTER_S):
