@@ -39,7 +39,8 @@ _CLUSTER: Final = (
 def run(driver: str, options: tuple[str, ...]) -> None:
     """Run a driver on this node until it is told to end.
 
-    DRIVER is the name of one that comes with drayman, or module:class. Its options follow; `--help` after DRIVER lists them.
+    DRIVER is the name of one that comes with drayman (`drayman driver list`), or module:class. Its options follow; `--help` after DRIVER
+    lists them.
     """
     from drayman.drivers.kit.command import command_of
 
@@ -59,9 +60,12 @@ def _connection(kubeconfig: Path | None, context: str) -> Connection:
 
 
 def _examples(driver: str) -> str:
-    """Beside a kubelet, and beside nodes of drayman."""
+    """Beside a kubelet, beside nodes of drayman, and with options that the driver alone has."""
+    from drayman.drivers.known import DRIVERS
+
     words = f"drayman driver run {driver} --node node-1"
-    lines = (words, f"{words} --verbose", f"{words} --node-dir DIR")
+    own = DRIVERS[driver].examples if driver in DRIVERS else ()
+    lines = (words, f"{words} --verbose", f"{words} --node-dir DIR", *(f"{words} {e}" for e in own))
     return "\b\nExamples:\n" + "".join(f"  {line}\n" for line in lines)
 
 

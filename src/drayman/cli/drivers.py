@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _EPILOG: Final = """\b
 Examples:
+  drayman driver list                         those that come along
   drayman driver new sensor.example.com       a driver and a test for it
   drayman driver run gpu.example.com --help   the options of a driver
   drayman driver classes gpu.nvidia.com       the DeviceClasses of a driver
@@ -25,12 +26,39 @@ Examples:
 
 
 @click.group(cls=LazyGroup, lazy={
+    "list": "drayman.cli.drivers:list_",
     "classes": "drayman.cli.drivers:classes",
     "new": "drayman.cli.drivers:new",
     "run": "drayman.cli.driver_run:run",
 }, epilog=_EPILOG)  # fmt: skip
 def driver() -> None:
     """Write DRA drivers, and run them on a node."""
+
+
+@click.command(
+    "list",
+    short_help="List the drivers that come with drayman.",
+    epilog="\b\nExamples:\n"
+    "  drayman driver list\n"
+    "  drayman driver list -o json\n"
+    "  drayman driver run gpu.example.com --help   the options of one\n",
+)
+@format_option
+def list_(output_format: str | None) -> None:
+    """List the drivers that come with drayman, with what they offer.
+
+    `drayman driver run NAME` runs one, `drayman up --node --driver NAME` and `drayman node run --driver NAME` one beside a node.
+    """
+    from drayman.drivers.known import DRIVERS
+
+    if output_format:
+        rows = [{"name": name, "devices": each.devices} for name, each in DRIVERS.items()]
+        print_data({"drivers": rows}, output_format)
+        return
+    width = max(map(len, DRIVERS))
+    to_stdout(f"{'NAME':<{width}}  DEVICES")
+    for name, each in DRIVERS.items():
+        to_stdout(f"{name:<{width}}  {each.devices}")
 
 
 @click.command(
@@ -59,6 +87,10 @@ def new(name: str, folder: Path) -> None:
         made = skeleton(name)
     except KitError as error:
         raise UserError(str(error)) from error
+    if "." not in name:  # nodes would take it
+        raise UserError(
+            f"{name!r} has no domain, which tells drivers of one name apart; call it {name}.example.com"
+        )
     there = [str(folder / each) for each in made.files if (folder / each).exists()]
     if there:
         raise UserError(f"{' and '.join(there)}: there already; nothing was written")
@@ -71,7 +103,10 @@ def new(name: str, folder: Path) -> None:
         to_stdout(f"wrote {folder / each}")
     there_first = "" if folder == Path() else f"cd {shlex.quote(str(folder))} && "
     to_stdout(f"test it:  {there_first}python -m pytest")
-    to_stdout(f"run it:   drayman driver run {made.module}:{made.class_} --node NAME")
+    place = f"{made.module}:{made.class_}"
+    to_stdout(f"classes:  drayman driver classes {place} | kubectl apply -f -")
+    to_stdout(f"run it:   drayman driver run {place} --node NAME")
+    to_stdout("          beside a node of drayman also with its root directory: --node-dir DIR")
 
 
 @click.command(
