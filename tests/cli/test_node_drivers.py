@@ -19,13 +19,20 @@ from drayman.drivers.known import DRIVERS, find_driver
 
 def test_options_of_a_driver_follow_its_name() -> None:
     """Each word of `--driver` may have the options that `drayman driver run` has for the driver."""
-    plain, few = find_drivers(["gpu.example.com", "gpu.example.com --gpus 3"], "node-1")
     counts = []
-    for driver in (plain, few):
+    for given in ("gpu.example.com", "gpu.example.com --gpus 3"):
+        (driver,) = find_drivers([given], "node-1")
         found = driver.discover()
         assert isinstance(found, Hardware)
         counts.append(len(list(found.devices)))
     assert counts == [8, 3]
+
+
+def test_a_driver_that_is_named_twice_is_refused() -> None:
+    """By the option that names it, whatever options of its own and whichever of its names it has there."""
+    again = "drayman.drivers.example.drivers:ExampleGpuDriver --gpus 3"
+    with pytest.raises(UserError, match=r"^--driver names gpu\.example\.com more than once"):
+        find_drivers(["gpu.example.com", "net.example.com", again], "node-1")
 
 
 @pytest.mark.parametrize(

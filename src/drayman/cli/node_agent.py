@@ -7,6 +7,7 @@ import shlex
 import signal
 import socket
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
@@ -51,7 +52,8 @@ driver_option = click.option(
     multiple=True,
     metavar="NAME",
     help="A driver to run beside the node, such as gpu.example.com, or module:class, with its options in quotes:"
-    " 'gpu.example.com --gpus 4'. Others register themselves.",
+    " 'gpu.example.com --gpus 4'. May be given several times. Others register themselves; `drayman driver list` names"
+    " those that come along.",
 )
 
 
@@ -228,7 +230,13 @@ def read_images(path: Path | None) -> Images:
 
 def find_drivers(names: Sequence[str], node: str) -> list[Driver]:
     """Raises UserError."""
-    return [_driver(name, node) for name in names]
+    found = [_driver(name, node) for name in names]
+    for name, count in Counter(driver.name for driver in found).items():
+        if count > 1:
+            raise UserError(
+                f"--driver names {name} more than once, and a node has one driver of a name; name it once, with all of its options"
+            )
+    return found
 
 
 def _driver(given: str, node: str) -> Driver:
