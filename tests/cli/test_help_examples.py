@@ -192,6 +192,10 @@ def on_this_machine(line: str, folder: Path) -> str:
     """The example with a port that is surely free, and a directory that surely can be written."""
     if line.startswith("drayman up") and "--port" not in line:
         line = f"{line} --port 0"
+    if "--driver" in line:
+        line = (
+            f"{line} --ephemeral"  # sockets of drivers need a shorter path than that of the folder
+        )
     return line.replace("/srv/drayman", str(folder / "srv"))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +12,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from apiserver.e2e.driving import running
+from drayman.api.formats import dns_subdomain_problems
 from drayman.cli.main import cli
+from drayman.cluster import HttpClient
+from drayman.cluster.resources import NODES
+from drayman.node.reporting import SIMULATED
 
 
 def kubeconfig(data: Path, *words: str) -> Result:
@@ -50,9 +56,54 @@ def test_what_is_no_address_is_refused(data: Path, url: str) -> None:
     assert "is not like https://10.0.0.5:6443" in result.stderr
 
 
-@pytest.mark.parametrize("name", ["node/1", "Node_1", "", "n" * 254])
-def test_names_that_no_node_may_have_are_refused_with_the_rule(data: Path, name: str) -> None:
-    """Nothing is printed that could be taken for a kubeconfig."""
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("node/1", "node-1"),
+        ("Node_1", "node-1"),
+        ("_Rack 4-.Node.", "rack-4.node"),
+        ("", "node-1"),
+        ("ß", "node-1"),
+        ("n" * 254, "n" * 253),
+    ],
+)
+def test_names_that_no_node_may_have_are_refused_with_one_that_it_may(
+    data: Path, name: str, near: str
+) -> None:
+    """In a line. Nothing is printed that could be taken for a kubeconfig."""
     result = kubeconfig(data, name)
     assert (result.exit_code, result.stdout) == (1, "")
     assert f"error: {name!r} cannot be the name of a node: " in result.stderr
+    assert result.stderr.endswith(f", such as {near}\n")
+    assert dns_subdomain_problems(near) == ()
+
+
+def test_a_simulated_node_is_nobodys_to_run(data: Path) -> None:
+    """Credentials for it would be of no use: `node run` refuses it, in the same words."""
+
+    async def simulate() -> None:
+        metadata = {"name": "dgx-0", "labels": {SIMULATED: "true"}}
+        async with HttpClient.from_environment(data / "kubeconfig") as client:
+            await client.create(NODES.as_values(), {"metadata": metadata})
+
+    asyncio.run(simulate())
+    result = kubeconfig(data, "dgx-0")
+    said = "error: node dgx-0 is simulated; choose another name, or delete it first\n"
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "", said)
+
+
+def test_a_file_of_it_is_for_its_owner_only(data: Path, tmp_path: Path) -> None:
+    """It is what would have been printed, but for the moment at which it was made."""
+    path = tmp_path / "node-1.conf"
+    result = kubeconfig(data, "node-1", "--to", str(path))
+    assert result.stdout == f"wrote {path}\n"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert json.loads(path.read_text())["current-context"] == "drayman"
+
+
+def test_a_file_that_cannot_be_written_is_named(data: Path, tmp_path: Path) -> None:
+    """With the reason."""
+    path = tmp_path / "nowhere" / "node-1.conf"
+    result = kubeconfig(data, "node-1", "--to", str(path))
+    assert result.exit_code == 1
+    assert f"error: {path}: no such file or directory" in result.stderr

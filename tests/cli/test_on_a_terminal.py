@@ -303,6 +303,8 @@ CASES: Final = {
         "untainted",
         before=("device taint example-3/gpu-1 example.com/b:NoSchedule",),
     ),
+    "driver list": Case("driver list", "^gpu.nvidia.com +GPUs of NVIDIA"),
+    "driver new without a domain": Case("driver new sensor", "^error: 'sensor' has no domain", 1),
     "driver new": Case("driver new sensor.example.com --to {width}", "^wrote .*sensor_driver.py"),
     "driver classes": Case(
         "driver classes gpu.nvidia.com", "^ +extendedResourceName: nvidia.com/gpu", is_data=True

@@ -161,7 +161,7 @@ def test_for_a_real_node_the_commands_of_kubectl_are_named(
         kubectl("delete", "node", name)
     assert result.exit_code == 1
     assert f"node {name!r} is not simulated" in result.stderr
-    assert f"kubectl drain {name} --ignore-daemonsets" in result.stderr
+    assert f"kubectl drain {name} --ignore-daemonsets --force;" in result.stderr
     assert f"stop its agent, then kubectl delete node {name}" in result.stderr
 
 

@@ -205,6 +205,28 @@ def test_what_is_no_yaml_is_refused(tmp_path: Path, text: str, line: int) -> Non
         Kubeconfig.load([path])
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("kind: Pod\n---\nkind: Pod\n", "it has 2 documents"),
+        ("kind: Pod\n", "kind is 'Pod', not 'Config'"),
+    ],
+)
+def test_manifests_are_no_kubeconfigs(tmp_path: Path, text: str, why: str) -> None:
+    """They are good YAML, so that is not what is wrong with them."""
+    path = tmp_path / "pod.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigurationError, match=f"^{path} is no kubeconfig: {why}$"):
+        Kubeconfig.load([path])
+
+
+def test_documents_without_content_do_not_count(tmp_path: Path) -> None:
+    """As after a last line of three hyphens."""
+    path = tmp_path / "config"
+    path.write_text("kind: Config\ncurrent-context: a\n---\n")
+    assert Kubeconfig.load([path]).current_context == "a"
+
+
 def test_where_kubeconfigs_are_looked_for(tmp_path: Path) -> None:
     """KUBECONFIG is a list of which only files that exist count; else it is the one at home."""
     one = write(tmp_path / "one", config())

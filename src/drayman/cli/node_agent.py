@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shlex
 import signal
 import socket
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
@@ -18,9 +20,10 @@ from urllib.parse import urlsplit
 
 import click
 
-from drayman.cli.connecting import Where
+from drayman.cli.connecting import Where, talk
 from drayman.cli.drivers import driver_named
 from drayman.cli.errors import UserError, reason
+from drayman.cli.node_root import record_node
 from drayman.cli.options import data_dir_option
 from drayman.cli.output import date_log_lines, say, to_stdout
 from drayman.questions.which_cluster import folder_of
@@ -28,6 +31,7 @@ from drayman.reasons.wording import counted
 
 if TYPE_CHECKING:
     from drayman.apiserver.instance.folder import Folder, Record
+    from drayman.cluster import HttpClient
     from drayman.cluster.kube.connection import Connection
     from drayman.drivers.kit.driver import Driver
     from drayman.node.agent.images import Images
@@ -50,7 +54,8 @@ driver_option = click.option(
     multiple=True,
     metavar="NAME",
     help="A driver to run beside the node, such as gpu.example.com, or module:class, with its options in quotes:"
-    " 'gpu.example.com --gpus 4'. Others register themselves.",
+    " 'gpu.example.com --gpus 4'. May be given several times. Others register themselves; `drayman driver list` names"
+    " those that come along.",
 )
 
 
@@ -145,10 +150,17 @@ def _server_url(_context: click.Context, _option: click.Parameter, text: str | N
 @click.command(
     short_help="Print a kubeconfig with which a machine joins as a node.",
     epilog="\b\nExamples:\n"
-    "  drayman node kubeconfig node-1 > node-1.conf\n"
-    "  drayman node kubeconfig node-1 --server https://10.0.0.5:6443 > node-1.conf\n",
+    "  drayman node kubeconfig node-1 --to node-1.conf\n"
+    "  drayman node kubeconfig node-1 --server https://10.0.0.5:6443\n",
 )
 @click.argument("name")
+@click.option(
+    "--to",
+    "path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write it there, for nobody else to read: it has the node's credentials. Default: print it.",
+)
 @click.option(
     "--server",
     metavar="URL",
@@ -156,7 +168,7 @@ def _server_url(_context: click.Context, _option: click.Parameter, text: str | N
     help="Where the machine of the node reaches the cluster. Default: where it listens.",
 )
 @data_dir_option
-def kubeconfig(name: str, server: str | None, data_dir: Path | None) -> None:
+def kubeconfig(name: str, path: Path | None, server: str | None, data_dir: Path | None) -> None:
     """Print a kubeconfig with which `drayman node run --name NAME` joins the cluster of the data directory.
 
     It is valid for a year, and gives the rights of that node and no others.
@@ -164,20 +176,42 @@ def kubeconfig(name: str, server: str | None, data_dir: Path | None) -> None:
     refuse_impossible(name)
     folder = folder_of(data_dir)
     url = _running(folder).url
+    talk(Where(data_dir=folder.path), lambda client: _refuse_simulated(client, name))
     if server is None and not _is_reachable(url):
         say(f"no other machine gets here by {url}; for nodes elsewhere:")
         say("  drayman up --host ADDRESS --expose    with an address that it reaches, or")
         say("  drayman node kubeconfig --server URL  with what leads here, as tunnels do")
-    to_stdout(_node_kubeconfig(folder, name, server or url).decode().rstrip())
+    content = _node_kubeconfig(folder, name, server or url)
+    if path is None:
+        to_stdout(content.decode().rstrip())
+        return
+    _write_for_its_owner(path, content)
+    to_stdout(f"wrote {path}")
+
+
+async def _refuse_simulated(client: HttpClient, name: str) -> None:
+    """Nobody else can run such a node. Raises UserError."""
+    from drayman.cluster.errors import NotFoundError
+    from drayman.cluster.resources import NODES
+    from drayman.node.reporting import SIMULATED
+
+    with suppress(NotFoundError):
+        found = await client.get(NODES, name)
+        if found.metadata.labels.get(SIMULATED) == "true":
+            raise UserError(f"node {name} is simulated; choose another name, or delete it first")
 
 
 def refuse_impossible(name: str) -> None:
-    """Raises UserError, with the rule, for a name that no node may have."""
-    from drayman.api.formats import dns_subdomain_problems
+    """Raises UserError, with a name that is near, for one that no node may have."""
+    from drayman.api.formats import SUBDOMAIN_LENGTH, dns_subdomain_problems
 
-    problems = dns_subdomain_problems(name)
-    if problems:
-        raise UserError(f"{name!r} cannot be the name of a node: {'; '.join(problems)}")
+    if not dns_subdomain_problems(name):
+        return
+    near = re.sub(r"[^a-z0-9.]+", "-", name.lower()[:SUBDOMAIN_LENGTH])
+    near = re.sub(r"[-.]*\.[-.]*", ".", near).strip("-.") or "node-1"
+    raise UserError(
+        f"{name!r} cannot be the name of a node: it may have up to {SUBDOMAIN_LENGTH} of a-z, 0-9, '-' and '.', such as {near}"
+    )
 
 
 def _is_reachable(url: str) -> bool:
@@ -227,7 +261,13 @@ def read_images(path: Path | None) -> Images:
 
 def find_drivers(names: Sequence[str], node: str) -> list[Driver]:
     """Raises UserError."""
-    return [_driver(name, node) for name in names]
+    found = [_driver(name, node) for name in names]
+    for name, count in Counter(driver.name for driver in found).items():
+        if count > 1:
+            raise UserError(
+                f"--driver names {name} more than once, and a node has one driver of a name; name it once, with all of its options"
+            )
+    return found
 
 
 def _driver(given: str, node: str) -> Driver:
@@ -268,16 +308,24 @@ def _node_kubeconfig(folder: Folder, node: str, url: str) -> bytes:
 
 def joined(folder: Folder, options: AgentOptions) -> Connection:
     """How a node reaches the cluster that runs on a data directory. Raises UserError."""
-    from drayman.apiserver.security.private_files import write_private
-
     root, path = options.root, options.root / "kubeconfig"
     content = _node_kubeconfig(folder, options.name, _running(folder).url)
     try:
         root.mkdir(parents=True, exist_ok=True)
-        write_private(path, content)
     except OSError as error:
         raise UserError(f"{error.filename or root}: {reason(error)}") from error
+    _write_for_its_owner(path, content)
     return Where(kubeconfig=path).connection()
+
+
+def _write_for_its_owner(path: Path, content: bytes) -> None:
+    """Raises UserError."""
+    from drayman.apiserver.security.private_files import write_private
+
+    try:
+        write_private(path, content)
+    except OSError as error:
+        raise UserError(f"{path}: {reason(error)}") from error
 
 
 @asynccontextmanager
@@ -311,6 +359,7 @@ async def running_node(
                 )
                 await end.enter_async_context(Plugin(driver, client, plugin_options))
             await end.enter_async_context(agent)
+            record_node(options.root, options.name)  # which is this agent's alone from here on
             # A pod that came first would be told that there is no such driver. One that does not come says so in the log.
             with suppress(TimeoutError):
                 async with asyncio.timeout(_REGISTER_S):

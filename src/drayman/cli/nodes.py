@@ -151,7 +151,7 @@ async def simulated_node(client: Client, name: str) -> Node:
     if found.metadata.labels.get(SIMULATED) != "true":
         raise UserError(
             f"node {name!r} is not simulated, and this command is for simulated nodes; to empty it:"
-            f" kubectl drain {name} --ignore-daemonsets; to remove it: stop its agent, then kubectl delete node {name}"
+            f" kubectl drain {name} --ignore-daemonsets --force; to remove it: stop its agent, then kubectl delete node {name}"
         )
     return found
 

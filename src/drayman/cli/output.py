@@ -107,8 +107,18 @@ class PrintableFormatter(logging.Formatter):
 def date_log_lines() -> None:
     """Put the time before each line of the log, for commands that run for weeks."""
     if logging.lastResort is not None:
-        formatter = PrintableFormatter("%(asctime)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
-        logging.lastResort.setFormatter(formatter)
+        logging.lastResort.setFormatter(_dated())
+
+
+def log_to_stderr(level: int) -> None:
+    """Write the log to standard error from a level on, in the same lines, for commands that can be told to say more than what is wrong."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_dated())
+    logging.basicConfig(level=level, handlers=[handler])
+
+
+def _dated() -> PrintableFormatter:
+    return PrintableFormatter("%(asctime)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
 
 
 def refuse_unread() -> None:

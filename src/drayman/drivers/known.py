@@ -5,25 +5,57 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
 from drayman.api.near_names import did_you_mean
 
 if TYPE_CHECKING:
     from drayman.drivers.kit.driver import Driver
 
+
+class Known(Struct, frozen=True):
+    """A driver that comes along."""
+
+    place: str
+    """`module:class`."""
+    devices: str
+    """What it offers, in a few words."""
+    examples: tuple[str, ...] = ()
+    """Options of its own that its help shows in use."""
+
+
+_EXAMPLE: Final = "drayman.drivers.example.drivers"
+_INTEL: Final = "drayman.drivers.intel.drivers"
 DRIVERS: Final = {
-    "gpu.example.com": "drayman.drivers.example.drivers:ExampleGpuDriver",
-    "net.example.com": "drayman.drivers.example.drivers:ExampleNetDriver",
-    "cpu.example.com": "drayman.drivers.example.drivers:ExampleCpuDriver",
-    "gpu.nvidia.com": "drayman.drivers.nvidia.driver:NvidiaGpuDriver",
-    "gpu.amd.com": "drayman.drivers.amd.driver:AmdGpuDriver",
-    "gpu.intel.com": "drayman.drivers.intel.drivers:IntelGpuDriver",
-    "gaudi.intel.com": "drayman.drivers.intel.drivers:GaudiDriver",
-    "tpu.google.com": "drayman.drivers.google.driver:TpuDriver",
-    "npu.furiosa.ai": "drayman.drivers.furiosa.driver:FuriosaDriver",
-    "dra.net": "drayman.drivers.dranet.driver:NetworkDriver",
-    "dra.cpu": "drayman.drivers.cpu.driver:CpuDriver",
+    "gpu.example.com": Known(
+        f"{_EXAMPLE}:ExampleGpuDriver", "GPUs that are made up, to try things on any machine"
+    ),
+    "net.example.com": Known(f"{_EXAMPLE}:ExampleNetDriver", "network cards that are made up"),
+    "cpu.example.com": Known(
+        f"{_EXAMPLE}:ExampleCpuDriver", "CPUs of the machine, as one NUMA node"
+    ),
+    "gpu.nvidia.com": Known(
+        "drayman.drivers.nvidia.driver:NvidiaGpuDriver",
+        "GPUs of NVIDIA, whole, shared and in MIG partitions",
+        ("--dynamic-mig", "--keep-settings"),
+    ),
+    "gpu.amd.com": Known(
+        "drayman.drivers.amd.driver:AmdGpuDriver", "GPUs of AMD and their partitions"
+    ),
+    "gpu.intel.com": Known(f"{_INTEL}:IntelGpuDriver", "GPUs of Intel"),
+    "gaudi.intel.com": Known(f"{_INTEL}:GaudiDriver", "Gaudi accelerators of Intel"),
+    "tpu.google.com": Known(
+        "drayman.drivers.google.driver:TpuDriver", "TPU chips of a single host"
+    ),
+    "npu.furiosa.ai": Known(
+        "drayman.drivers.furiosa.driver:FuriosaDriver", "RNGD cards of Furiosa"
+    ),
+    "dra.net": Known(
+        "drayman.drivers.dranet.driver:NetworkDriver", "network interfaces, with RDMA"
+    ),
+    "dra.cpu": Known("drayman.drivers.cpu.driver:CpuDriver", "CPUs that a claim has to itself"),
 }
-"""Where each is: `module:class`."""
+"""By name, those for any machine first."""
 
 
 class UnknownDriverError(Exception):
@@ -32,7 +64,7 @@ class UnknownDriverError(Exception):
 
 def find_driver(name: str) -> type[Driver]:
     """A driver by its own name, or by `module:class`. Raises UnknownDriverError."""
-    place = DRIVERS.get(name, name)
+    place = DRIVERS[name].place if name in DRIVERS else name
     module, _, class_ = place.partition(":")
     if not class_:
         near = did_you_mean(name, DRIVERS)

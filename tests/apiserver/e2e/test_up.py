@@ -279,6 +279,23 @@ def test_other_machines_are_kept_out(host: str) -> None:
     assert "--expose" in sentence
 
 
+def test_a_host_that_nobody_knows_is_not_said_to_be_reached() -> None:
+    """Whether others reach it is no question before it has an address."""
+    sentence = refusal("up", "--ephemeral", "--port", "0", "--host", "nowhere.invalid")
+    assert sentence.startswith("--host: 'nowhere.invalid' has no address: ")
+
+
+@pytest.mark.parametrize(("option", "value"), [("--driver", "gpu.example.com"), ("--images", "")])
+def test_options_of_a_node_need_one(tmp_path: Path, option: str, value: str) -> None:
+    """The sentence names the one that was given, and the one that is missing."""
+    given = value or tmp_path / "images.yaml"
+    (tmp_path / "images.yaml").write_text("images: {}")
+    words = [*DRAYMAN, "up", "--ephemeral", option, given]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"Error: {option} needs --node, which makes this machine a node\n" in done.stderr
+
+
 def test_exposing_it_on_purpose(tmp_path: Path) -> None:
     """With that word it listens there, and loopback clients can use it too."""
     options = ("--ephemeral", "--host", "0.0.0.0", "--expose")

@@ -197,7 +197,8 @@ def test_links_in_a_circle(tmp_path: Path) -> None:
 
 
 FILES = {
-    b'images: {"small:*": {root: /no/such}}': "1: images[small:*].root: /no/such is no absolute path",
+    b'images: {"small:*": {root: /no/such}}': "1: images[small:*].root: there is no directory /no/such",
+    b'images: {"small:*": {root: roots/small}}': "1: images[small:*].root: roots/small is not an absolute path",
     b"images:\n  a: {}\n  b:\n    root: [x]": "4: images[b].root: must be a text",
     b"images:\n  a: {}\n  b:\n    comand: [x]": "4: images[b].comand: is unknown; did you mean command",
     b"images:\n  a: {}\n  b:\n    command: x": "4: images[b].command: must be a list of texts",

@@ -7,6 +7,7 @@ import gc
 import logging
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 import time
@@ -47,7 +48,9 @@ _EPILOG: Final = """\b
 Examples:
   drayman up                            serve until Ctrl-C, state is kept
   drayman up --ephemeral --port 0       keep nothing, any free port: for tests
+  drayman up --profile dgx-h100=2       with simulated nodes
   drayman up --node                     pods run on this machine, as processes
+  drayman up --node --driver gpu.example.com
   drayman up --detach                   keep running in the background
   export KUBECONFIG=$(drayman kubeconfig --path)
   kubectl get namespaces
@@ -193,8 +196,9 @@ def up(
         )
     if no_queues and queue_config is not None:
         raise click.UsageError("--no-queues leaves no use for --queue-config")
-    if not with_node and (driver_names or images_path is not None):
-        raise click.UsageError("--driver and --images are about the node that --node runs")
+    if not with_node:
+        images_given = () if images_path is None else (str(images_path),)
+        _refuse_without_a_node({"--driver": driver_names, "--images": images_given})
     # Before anything is started: a file that makes no sense is refused at once.
     images = read_images(images_path) if with_node else None
     queues = None if no_queues or no_controllers else _queues(queue_config)
@@ -233,6 +237,7 @@ def up(
             guard_devices=not no_controllers if device_guard is None else device_guard,
             control_plane=parts,
         )
+        _refuse_unknown(host)
         if not options.is_loopback and not expose:
             raise UserError(
                 f"{host} can be reached by other machines, and anyone who has the token can do everything;"
@@ -260,6 +265,22 @@ def _refuse_for_the_api_alone(options: Mapping[str, Collection[str]]) -> None:
             raise click.UsageError(
                 f"--no-controllers serves the API alone, so it cannot be combined with {option}"
             )
+
+
+def _refuse_without_a_node(options: Mapping[str, Collection[str]]) -> None:
+    """Refuse options for the node that does not run."""
+    for option, given in options.items():
+        if given:
+            raise click.UsageError(f"{option} needs --node, which makes this machine a node")
+
+
+def _refuse_unknown(host: str) -> None:
+    """Raises UserError for a name that nobody knows, whose address cannot be said to be reached by others."""
+    try:
+        socket.getaddrinfo(host, None)
+    except (OSError, UnicodeError) as error:
+        why = reason(error) if isinstance(error, OSError) else "it is no name of a machine"
+        raise UserError(f"--host: {host!r} has no address: {why}") from error
 
 
 def _control_plane(

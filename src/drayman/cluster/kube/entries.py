@@ -108,8 +108,6 @@ def read_members(path: Path) -> dict[str, Json]:
     value = _read(path)
     _parsed(path, value)
     assert isinstance(value, dict)
-    if value.get("kind", "Config") != "Config":
-        raise ConfigurationError(f"kubeconfig {path}: kind is {value['kind']!r}, not 'Config'")
     return value
 
 
@@ -124,21 +122,28 @@ def _read(path: Path) -> Json:
 
 def _loaded(path: Path | str, content: bytes) -> Json:
     try:
-        value = yaml.load(content, Loader=_LOADER)
+        found = [each for each in yaml.load_all(content, Loader=_LOADER) if each is not None]
     except yaml.YAMLError as error:
         line, problem = syntax_problem(content.decode(errors="replace"), error)
         where = f"{path}:{line}" if line else str(path)
         raise ConfigurationError(f"kubeconfig {where}: {problem}") from error
-    return _without_nulls(value if value is not None else {})
+    if len(found) > 1:
+        raise ConfigurationError(f"{path} is no kubeconfig: it has {len(found)} documents")
+    return _without_nulls(found[0] if found else {})
 
 
 def _parsed(path: Path | str, value: Json) -> KubeconfigFile:
+    if isinstance(value, dict) and (value.get("kind") or _KIND) != _KIND:
+        raise ConfigurationError(
+            f"{path} is no kubeconfig: kind is {value['kind']!r}, not {_KIND!r}"
+        )
     try:
         return msgspec.convert(value, KubeconfigFile)
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"kubeconfig {path}: {error}") from error
 
 
+_KIND: Final = "Config"
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 

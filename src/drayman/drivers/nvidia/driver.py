@@ -61,7 +61,7 @@ class NvidiaGpuDriver(Driver):
         click.Option(
             ["--dynamic-mig"],
             is_flag=True,
-            help="Offer every partition that GPUs can be divided into, and make them when they are used.",
+            help=f"Offer every partition that GPUs can be divided into, and make them when they are used. Not with {KEEP}.",
         ),
         click.Option(
             ["--destroy-unknown-mig"],
@@ -71,7 +71,8 @@ class NvidiaGpuDriver(Driver):
         click.Option(
             [KEEP],
             is_flag=True,
-            help="Change no settings of GPUs, as where they are lent: compute mode, time slices and MIG stay as they are.",
+            help="Change no settings of GPUs, as where they are lent: compute mode, time slices and MIG stay as they are."
+            " Not with --dynamic-mig.",
         ),
         click.Option(
             ["--mps-dir"],

@@ -128,8 +128,10 @@ class _Reader:
         value = self._value(path)
         if not isinstance(value, str):
             raise self._error(path, "must be a text")
-        if value and not (Path(value).is_absolute() and Path(value).is_dir()):
-            raise self._error(path, f"{value} is no absolute path of a directory")
+        if value and not Path(value).is_absolute():
+            raise self._error(path, f"{value} is not an absolute path")
+        if value and not Path(value).is_dir():
+            raise self._error(path, f"there is no directory {value}")
         return value
 
     def _fields(self, path: Segments, known: frozenset[str]) -> dict[str, Json]:
