@@ -296,6 +296,18 @@ async def test_a_container_is_followed_again_when_that_is_possible(
     ]
 
 
+@pytest.mark.parametrize("is_inherited", [True, False])
+def test_a_container_that_never_began_is_lost_to_a_later_agent_alone(
+    tmp_path: Path, is_inherited: bool
+) -> None:
+    """The agent that has made it may have reported how it ended, and nobody can take that back."""
+    attempt = Attempt(tmp_path)
+    first = attempt.settle(is_inherited=is_inherited)
+    assert first is not None
+    assert (first.code, first.began, first.is_lost) == (137, "", is_inherited)
+    assert Attempt(tmp_path).settle(is_inherited=True) == first
+
+
 async def test_a_container_whose_folder_is_gone_counts_as_killed(tmp_path: Path) -> None:
     """Nobody can tell what became of it, and its pod must be able to end."""
     ended = await Attempt(tmp_path / "0").wait()

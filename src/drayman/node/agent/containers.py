@@ -54,9 +54,9 @@ class Containers:
         found = attempts_of(self._folder / name)
         previous: Ended | None = None
         for attempt in found:
-            ended = attempt.settle()
-            if ended is not None and not ended.began:
-                continue  # its shim never came to start it
+            ended = attempt.settle(is_inherited=True)
+            if ended is not None and ended.is_lost:
+                continue  # unlike one whose end an earlier agent has seen, and maybe reported
             ended = ended and self._with_message(name, attempt, ended)
             self.seen[name] = Seen(
                 attempt.number,

@@ -111,6 +111,8 @@ class Ended(Struct, frozen=True):
     """What the container left to say; not part of what its shim writes."""
     out_of_memory: bool = False
     """Whether the kernel killed something in it for memory."""
+    is_lost: bool = False
+    """Whether its shim was gone before it was started, as an agent has found that did not make it. Nobody has been told of it."""
 
     @property
     def is_start_error(self) -> bool:
@@ -215,8 +217,11 @@ class Attempt:
                 await _ended(int((self.folder / "shim").read_text()))
         return settled
 
-    def settle(self) -> Ended | None:
-        """How it has ended; None if it runs. Not to be asked by the one who has just started it: the shim may not have come to the lock."""
+    def settle(self, *, is_inherited: bool = False) -> Ended | None:
+        """How it has ended; None if it runs. Not to be asked by the one who has just started it: the shim may not have come to the lock.
+
+        `is_inherited`: whoever made it is gone, and may have gone before its shim was there.
+        """
         with _lock(self.folder / "lock") as is_free:
             if not is_free:
                 return None
@@ -227,7 +232,9 @@ class Attempt:
             self._kill_orphans()
             found = self._child()
             why = self._errors() or "the process that looked after the container was killed"
-            ended = Ended(KILLED, signal.SIGKILL, found[2] if found else "", now(), why)
+            began = found[2] if found else ""
+            is_lost = is_inherited and not began
+            ended = Ended(KILLED, signal.SIGKILL, began, now(), why, is_lost=is_lost)
             try:
                 write_atomically(path, msgspec.json.encode(ended))
             except OSError as error:
