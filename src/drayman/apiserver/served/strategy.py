@@ -47,6 +47,10 @@ class Context(msgspec.Struct, frozen=True):
     namespace: str = ""
     user: User = ADMIN
     dry_run: bool = False
+    warnings: list[str] = msgspec.field(default_factory=list)
+    """Collects what the client is warned of."""
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    """Collects what the audit log notes about the request."""
 
     @property
     def now(self) -> str:
