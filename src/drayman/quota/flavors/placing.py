@@ -40,9 +40,9 @@ class Placing:
 
     def mismatch(self, queue: ClusterQueueState, demand: PodSetDemand, flavor: str) -> str | None:
         """Why a flavor does not suit a pod set because of its topology, or because it has none."""
-        if demand.topology is None and not self._topologies.has_topology(flavor):
-            return None
-        only = all(self._topologies.has_topology(name) for name in queue.flavors)
+        only = self._topologies.has_topology(flavor) and all(
+            self._topologies.has_topology(name) for name in queue.flavors
+        )
         return self._topologies.mismatch(flavor, demand.topology, only_topologies=only)
 
     def placed(self, assignment: Assignment) -> Assignment:

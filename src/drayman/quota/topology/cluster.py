@@ -195,10 +195,10 @@ class ClusterTopologies:
         `only_topologies`: whether all flavors of the queue have one. Pods that ask for nothing are then placed anywhere in it.
         """
         if flavor not in self._specs:
-            if request is None:
+            if request is None or not request.names_topology:
                 return None
             return f"flavor {flavor} does not support TopologyAwareScheduling"
-        if request is None:
+        if request is None or not request.names_topology:
             if only_topologies:
                 return None
             return f"flavor {flavor} supports only TopologyAwareScheduling"
