@@ -166,6 +166,8 @@ class TopologyDemand(Struct, frozen=True):
     request: TopologyRequest
     sample: Pod | None = None
     """One of the pods, if they may ask for devices: what nodes hold of them then depends on those, too."""
+    served: frozenset[str] = frozenset()
+    """Extended resources with a DeviceClass. On nodes that do not offer them, only devices count for them."""
 
 
 class TopologyPlacer(Protocol):

@@ -251,6 +251,12 @@ class ClusterTopologies:
                         self.add([(placement, per_pod[name])])
         return found
 
+    def served(self, sample: Pod | None) -> frozenset[str]:
+        """The extended resources of pods that devices serve on nodes that do not offer them."""
+        if sample is None or self.counter is None:
+            return frozenset()
+        return self.counter.served(sample)
+
     def limits(self, unit: PlacedUnit) -> Limits | NotPlaced | None:
         """What devices allow of the pods. A workload without its claim templates is placed when it has them."""
         if unit.limits is not None or self.counter is None:
