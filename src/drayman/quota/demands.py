@@ -67,6 +67,8 @@ class PodSetRequest(Struct, frozen=True):
     template: PodTemplate
     min_count: int | None = None
     """With how few pods the workload can start: there need be devices for no more than these."""
+    runs_elsewhere: bool = False
+    """Whether its pods run in another cluster: devices are charged by their class, even if this cluster has none."""
 
     @property
     def may_ask_for_devices(self) -> bool:
