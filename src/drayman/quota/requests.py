@@ -37,13 +37,17 @@ def demands_of(
     limit_ranges: Sequence[LimitRange],
     settings: ResourceSettings,
     pricing: Pricing | None,
+    *,
+    runs_elsewhere: bool = False,
 ) -> tuple[PodSetDemand, ...] | Unpriced:
     """What each set asks for, or why they have no price. Raises DecodeError where a template makes no sense.
 
-    `workload` is the key by which prices know the workload.
+    `workload` is the key by which prices know the workload; `runs_elsewhere`: its pods run in another cluster.
     """
     done = {each.name: each.count for each in reclaimable}
-    asked = [_asked(pod_set, done.get(pod_set.name, 0)) for pod_set in pod_sets]
+    asked = [
+        _asked(each, done.get(each.name, 0), runs_elsewhere=runs_elsewhere) for each in pod_sets
+    ]
     for pods in asked:
         problem = limit_problem(pods.template.spec, limit_ranges)
         if problem is not None:
@@ -61,7 +65,7 @@ def demands_of(
     )
 
 
-def _asked(pod_set: PodSet, done: int) -> PodSetRequest:
+def _asked(pod_set: PodSet, done: int, *, runs_elsewhere: bool) -> PodSetRequest:
     """The pods of a set that are still to be run, or running."""
     count, least = max(0, pod_set.count - done), pod_set.min_count
     return PodSetRequest(
@@ -69,6 +73,7 @@ def _asked(pod_set: PodSet, done: int) -> PodSetRequest:
         count,
         pod_template_of(pod_set.template),
         None if least is None else min(least, count),
+        runs_elsewhere,
     )
 
 

@@ -199,7 +199,7 @@ class Admitting:
 
     def _checks_changed(self) -> None:
         if not self._is_new:
-            self._change(lambda state: state.books.after_checks())
+            self._change(lambda state: state.checks_changed(self._shared.clock()))
             self._are_queues_changed = True
             self._event.set()
 

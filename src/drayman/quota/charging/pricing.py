@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from drayman.api.core import PodResourceClaim
 from drayman.api.kueue import PodTemplate
+from drayman.api.resource import ResourceClaimTemplate
 from drayman.inventory.allowance import LONG, UnfinishedError
 from drayman.placement.state import ClusterState
 from drayman.quota.charging.asked import Bill, Origin, Terms
@@ -127,7 +128,8 @@ class DevicePricing:
                 shared.prices.clear()
                 replaced = self._price_set(namespace, pod_set, claims, bill, shared)
                 claims.settle()
-                self._check_constraints(claims, _spec_path(pod_set), flavor, bill)
+                if not pod_set.runs_elsewhere:
+                    self._check_constraints(claims, _spec_path(pod_set), flavor, bill)
                 priced[pod_set.name] = Charges.of_items(
                     bill.items,
                     claims=tuple(shared.prices),
@@ -164,22 +166,26 @@ class DevicePricing:
                 if not self.rules.claims:
                     text = "claims that pods name are not charged; use a ResourceClaimTemplate"
                     raise refuse(Code.UNSUPPORTED, f"{place}.resourceClaimName", text)
-                shared.add((namespace, entry.resource_claim_name), place)
+                key = (namespace, entry.resource_claim_name)
+                shared.add(key, place, runs_elsewhere=pod_set.runs_elsewhere)
             else:
-                self._price_template(namespace, entry, pods, place, claims, bill)
+                template = self._template(namespace, entry, place, bill)
+                name = template.metadata.name
+                origin = Origin(
+                    f"template {name}",
+                    f"resourceclaimtemplate/{name} spec.spec",
+                    pods,
+                    runs_elsewhere=pod_set.runs_elsewhere,
+                )
+                claims.add(template.spec.spec, origin)
         if not self.gates.extended:
             return frozenset()
         return self._price_extended(pod_set, pods, path, claims, bill)
 
-    def _price_template(
-        self,
-        namespace: str,
-        entry: PodResourceClaim,
-        pods: int,
-        path: str,
-        claims: ClaimPricing,
-        bill: Bill,
-    ) -> None:
+    def _template(
+        self, namespace: str, entry: PodResourceClaim, path: str, bill: Bill
+    ) -> ResourceClaimTemplate:
+        """The template that pods name. Raises RefusedError."""
         name = entry.resource_claim_template_name or ""
         bill.depends_on |= Dependencies(templates=frozenset(((namespace, name),)))
         template = self.state.find_template(namespace, name)
@@ -187,8 +193,7 @@ class DevicePricing:
             text = f"there is no ResourceClaimTemplate {name} in namespace {namespace}"
             field = f"{path}.resourceClaimTemplateName"
             raise refuse(Code.TEMPLATE_MISSING, field, text, retryable=True)
-        origin = Origin(f"template {name}", f"resourceclaimtemplate/{name} spec.spec", pods)
-        claims.add(template.spec.spec, origin)
+        return template
 
     def _price_extended(
         self,
@@ -214,7 +219,14 @@ class DevicePricing:
                     f"{name} stands for class {class_name}, whose devices are measured; use a claim"
                 )
                 raise refuse(Code.UNSUPPORTED, path, text)
-            claims.add(claim, Origin(f"resource {name}", path, pods, resource=name))
+            origin = Origin(
+                f"resource {name}",
+                path,
+                pods,
+                resource=name,
+                runs_elsewhere=pod_set.runs_elsewhere,
+            )
+            claims.add(claim, origin)
         return frozenset(replaced)
 
     def _check_constraints(
