@@ -26,6 +26,8 @@ MOST_SETS: Final = 16
 MOST_STEPS: Final = 2_000
 """How many sets are looked at, before those that free too little are left out."""
 _MOST_ORDERS: Final = 64
+_MOST_RANKED: Final = 1_000
+"""How many questions about nodes are asked before they are in order. Nodes beyond are left out."""
 
 
 def permitted_sets(
@@ -83,13 +85,14 @@ class VictimSets(Generic[C]):
         self._held = held
         self._missing = missing
         self._left = most_steps
+        self._left_out = False
         self._known: dict[tuple[str, frozenset[int]], Amounts] = {}
         self._proposed: set[frozenset[int]] = set()
 
     @property
     def gave_up(self) -> bool:
         """Whether there may be sets that were not proposed, because too many were looked at."""
-        return self._left <= 0
+        return self._left_out or self._left <= 0
 
     def __iter__(self) -> Iterator[tuple[C, ...] | None]:
         """The sets; None where a break may be taken, as nothing is supposed then."""
@@ -109,6 +112,9 @@ class VictimSets(Generic[C]):
         ranks: list[tuple[bool, float, tuple[int, ...], str]] = []
         for name, those in self._on_node.items():
             yield None
+            if len(self._known) >= _MOST_RANKED:
+                self._left_out = True
+                break
             if self._scale(self._gain(name, those)) <= 0:
                 continue
             first = self._shortened(next(permitted_sets(those, self._permitted), ()), ())

@@ -1,4 +1,4 @@
-"""What a queue of KAI is entitled to is within its reach: of those that have more than their share, those go that are where its work fits."""
+"""A queue of KAI gets what it is entitled to: of pods of queues that have more than their share, those go without which its work fits."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ async def test_pods_of_one_node_are_reclaimed_for_a_large_pod(cluster: Cluster, 
         assert await running(stage, 9 - size // 2, b=1) == {"a": 8 - size // 2, "b": 1}
 
 
-@pytest.mark.parametrize(
-    ("least", "number"), [(2, 2), (3, 2), (4, 2), (2, 4), (1, 8)], ids=str
-)
+@pytest.mark.parametrize(("least", "number"), [(2, 2), (3, 2), (4, 2), (2, 4), (1, 8)], ids=str)
 async def test_the_surplus_of_an_elastic_gang_goes_first(
     cluster: Cluster, least: int, number: int
 ) -> None:
