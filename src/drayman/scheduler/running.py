@@ -63,6 +63,7 @@ from drayman.scheduler.reporting import (
     condition_of,
     last_shown,
 )
+from drayman.scheduler.reserving import Withdrawal
 from drayman.scheduler.rivals import Rivals
 from drayman.scheduler.tally import Tally
 from drayman.scheduler.terms import Terms
@@ -125,6 +126,7 @@ class Scheduler:
         self._foresight = Foresight(self.state)
         self._giving_way = self._new_giving_way()
         self._cycle = self._new_cycle()
+        self._cycle.reserving.withdrawn = self._reservation_withdrawn
         self._recorder = EventRecorder(client, DEFAULT_SCHEDULER)
         self._terms = Terms(self._recorder, self.state, self._options.names)
         self._decisions = DecisionLog(self.state, clock)
@@ -368,7 +370,7 @@ class Scheduler:
 
     def awaits_others(self, entry: QueuedUnit, until: float | None) -> None:
         self._cycle.retrying.awaits_others(entry, until)
-        self._cycle.reserving.give_up(entry.key)
+        self._cycle.reserving.give_up(entry.key, Withdrawal.PROMISED)
 
     def put_off(self, uid: str) -> None:
         self._hold_back(uid)
@@ -390,6 +392,14 @@ class Scheduler:
             await self._cycle.reserving.complete()
         finally:
             self._foreseeing = None
+
+    def _reservation_withdrawn(self, reservation: Reservation, why: Withdrawal) -> None:
+        entry = self.queue.unit(reservation.key)
+        if entry is None or why is Withdrawal.ENDED:
+            return
+        words = f"Room is no longer reserved for {reservation.title}: {why.value}."
+        _log.info("%s", words)
+        self._reporter.note(entry.pod, "ReservationWithdrawn", words, "Scheduling")
 
     async def _work_out(self, entry: QueuedUnit, rest: Callable[[], object]) -> None:
         """Do what a decision needs and takes too long for the event loop, for one pod at a time."""
