@@ -82,8 +82,8 @@ class QuotaState(QueueSurroundings):
         leaving = value.metadata.deletion_timestamp is not None
         queue = self.books.set_queue(name, spec_of(ClusterQueueSpec, value), leaving=leaving)
         if self.past_use is not None:
-            share = self.past_use.share if queue.shares_by_past_use else None
-            queue.waiting.order_by_past_use(share, now)
+            past_use = self.past_use if queue.shares_by_past_use else None
+            queue.waiting.order_by_past_use(past_use, now)
         if known is None or queue.sends_elsewhere != sent_elsewhere:
             self._price_where_they_run(queue, now)
         if known is None:
