@@ -25,6 +25,7 @@ from drayman.cluster.resources import (
     RESOURCE_SLICES,
 )
 from drayman.cluster.turns import Turns
+from drayman.placement.charging import Charging
 from drayman.placement.decision.outcomes import Unfinished
 from drayman.placement.decision.placements import Placement
 from drayman.placement.gangs.gang import GangKey
@@ -91,10 +92,12 @@ class Scheduler:
         *,
         turns: Turns | None = None,
         tally: Tally | None = None,
+        charging: Charging | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        """With `turns`, claims of pods that can be placed at once are made here: see `drayman.cluster.turns`.
+        """With `turns`, claims of pods that can be placed at once are made here: see `drayman.cluster.turns`. With `charging`, pods
+        that wait in queues are placed on account of quota alone.
 
         `clock` measures how long pods wait; `wall_clock`, which may be set to another time at any moment, is for times in objects.
         """
@@ -103,6 +106,7 @@ class Scheduler:
         self._informers = informers
         self._handlers = Handlers(informers)
         self._turns = turns
+        self._charging = charging
         self._clock = clock
         self._wall_clock = wall_clock
         self._work = asyncio.Event()
@@ -191,6 +195,7 @@ class Scheduler:
             may_preempt=self._giving_way.may_preempt,
             nominations=self._nominations,
             departures=self._giving_way.departures,
+            uncharged=None if self._charging is None else self._charging.uncharged(self.state),
         )
 
     def _new_rivals(self, client: Client) -> Rivals:
@@ -235,14 +240,23 @@ class Scheduler:
     async def run(self) -> None:
         """Until cancelled."""
         self.follow()
+        stop_listening = self._listen_to_charges()
         try:
             await self._informers.start()
             await self._informers.wait_synced()
             await self._schedule()
         finally:
             self._handlers.remove_all()
+            stop_listening()
             if self._turns is not None:
                 self._turns.give_up_all()
+
+    def _listen_to_charges(self) -> Callable[[], None]:
+        def wake(uids: Iterable[str]) -> None:
+            self.queue.wake_pods(uids)
+            self._work.set()
+
+        return (lambda: None) if self._charging is None else self._charging.listen(wake)
 
     async def _schedule(self) -> None:
         self._recorder.start()

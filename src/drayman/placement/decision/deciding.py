@@ -22,6 +22,7 @@ from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
 from drayman.bounded import Bounded
 from drayman.inventory.allowance import UnfinishedError
+from drayman.placement.charging import Uncharged
 from drayman.placement.claims import BINDING_TIMEOUT_S, ClaimsNotReadyError
 from drayman.placement.decision.drafting import drafted
 from drayman.placement.decision.gathering import Suffix, counting, gathered
@@ -32,6 +33,7 @@ from drayman.placement.decision.outcomes import (
     Lacking,
     NoNode,
     NoPlacement,
+    NotCharged,
     Outcome,
     PromisedAway,
     Unfinished,
@@ -61,8 +63,10 @@ class Decider:
         suffix: Suffix | None = None,
         makes_claims_of: Callable[[Pod], bool] = lambda _: True,
         order: NodeOrder | None = None,
+        uncharged: Uncharged | None = None,
     ) -> None:
-        """`makes_claims_of` says whether claims are made here from a pod's templates; `suffix` ends their names.
+        """`makes_claims_of` says whether claims are made here from a pod's templates; `suffix` ends their names. `uncharged` knows which
+        pods no quota covers.
 
         `order` replaces the order in which nodes are taken, for comparisons.
         """
@@ -71,6 +75,7 @@ class Decider:
         self.demands = Demands(state, binding_timeout_s)
         self.suffix = suffix or counting()
         self.makes_claims_of = makes_claims_of
+        self.uncharged = uncharged
         self._policy = policy
         self._order = order
         self._placers: Bounded[object, Placer] = Bounded(_MOST_PLACERS)
@@ -224,6 +229,15 @@ def gather_claims(round_: Round, attempt: Attempt) -> Lacking | None:
     return None
 
 
+def be_charged(round_: Round, attempt: Attempt) -> NotCharged | None:
+    """A pod that waits in a queue is placed on account of quota, however it came about and whatever let it go."""
+    uncharged = round_.decider.uncharged
+    if uncharged is None:
+        return None
+    message = uncharged(attempt.pod, attempt.claims, round_.now)
+    return NotCharged(message) if message else None
+
+
 def wait_for_writes(round_: Round, attempt: Attempt) -> BeingWritten | None:
     """What another round does to a claim is not known until it is written."""
     for claim in attempt.claims:
@@ -289,6 +303,7 @@ NODE_STEPS: Final[tuple[NodeStep, ...]] = (
 )
 PRELIMINARIES: Final[tuple[Step, ...]] = (
     gather_claims,
+    be_charged,
     wait_for_writes,
     leave_what_is_promised,
     work_out_demand,
