@@ -61,6 +61,7 @@ class ClaimBook:
         self.has_floating_devices = False
         """Whether there ever were any. If so, devices of several nodes must not be added up."""
         self._claims: dict[ClaimKey, ResourceClaim] = {}
+        self._keys: dict[str, ClaimKey] = {}  # by uid
         self._assumed: dict[str, ResourceClaim] = {}  # as our writes will leave them, by uid
         self._holding: dict[str, _Results] = {}  # by holder
         self._provisional: dict[ClaimKey, str] = {}  # holders of claims that are being created
@@ -73,7 +74,7 @@ class ClaimBook:
         self._lost: dict[str, Users] = {}  # by holder
         self._gone: Bounded[str, None] = Bounded(_REMEMBERED)  # uids
         self._starts = PodStarts(log)
-        self._mixes = MixBook(self._claims, self.latest_claim, self._needs_of, log)
+        self._mixes = MixBook(self._holding, self._holding_claim, self._needs_of, log)
 
     # What the API server shows.
 
@@ -90,6 +91,7 @@ class ClaimBook:
         elif known is not None:
             self.remove_claim(known)
         self._log.put(self._claims, key, claim)
+        self._log.put(self._keys, claim.metadata.uid, key)
         owner = extended_for(claim)
         if owner is not None:
             self._log.put(self._extended_claims, owner.uid, key)
@@ -110,6 +112,7 @@ class ClaimBook:
             if known.status.allocation is not None:
                 self._keep(known, "deleted")
             self._log.pop(self._claims, key)
+            self._log.pop(self._keys, claim.metadata.uid)
             self._log.pop(self._allocated_at, claim.metadata.uid)
             owner = extended_for(claim)
             if owner is not None and self._extended_claims.get(owner.uid) == key:
@@ -178,6 +181,11 @@ class ClaimBook:
         """Claims that were taken from pods on nodes."""
         return iter(self._lost.values())
 
+    def _holding_claim(self, holder: str) -> ResourceClaim | None:
+        """The claim that holds devices under this name, if one does."""
+        key = self._keys.get(holder)
+        return None if key is None else self.find_claim(*key)
+
     @property
     def mix(self) -> Mix:
         """The pods that the cluster serves, by what they ask for."""
@@ -242,6 +250,7 @@ class ClaimBook:
         results = self._log.pop(self._holding, holder)
         if results is None:
             return None
+        self._mixes.claim_changed()
         for pool in _pools_of(results):
             node = self._home_of_pool.get(pool, "")
             if node:
@@ -400,7 +409,7 @@ class ClaimBook:
 
     def _note_holding(self, holder: str, results: _Results) -> None:
         self._log.put(self._holding, holder, results)
-        self._mixes.allocated()
+        self._mixes.claim_changed()
         for pool in _pools_of(results):
             node = self._home_of_pool.get(pool, "")
             if node:
