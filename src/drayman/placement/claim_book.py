@@ -193,6 +193,18 @@ class ClaimBook:
             if holder_of(claim) in holders and device in whole_devices(claim)
         )
 
+    def claims_beside(self, claim: ResourceClaim) -> tuple[ResourceClaim, ...]:
+        """The other claims that have a device of an allocated claim, or a share of one, as decisions will leave them."""
+        holders = {
+            holder
+            for result in claim.status.results
+            for holder in self.ledger.holders_of(DeviceId.of(result))
+        } - {holder_of(claim)}
+        if not holders:
+            return ()
+        latest = map(self.latest_claim, self._claims.values())
+        return tuple(each for each in latest if holder_of(each) in holders)
+
     def lost_claim(self, holder: str) -> Users | None:
         """The lost claim that stands behind a holder, if one does."""
         return self._lost.get(holder)
