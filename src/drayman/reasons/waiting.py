@@ -139,6 +139,8 @@ def lacking(
                 Reason.CLAIM_DELETING,
                 f"Claim {name} is being deleted; no pod can start to use it.",
             )
+        case ClaimLack.CONTESTED:
+            return Headline.of(Reason.DEVICES_IN_USE, _sentence(error))
         case ClaimLack.FOREIGN:
             return Headline.of(
                 Reason.CLAIM_FOREIGN,

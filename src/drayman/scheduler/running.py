@@ -20,6 +20,7 @@ from drayman.cluster.client import Client
 from drayman.cluster.informers import Handlers, Informers
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import (
+    DEVICE_TAINT_RULES,
     PODS,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
@@ -160,7 +161,7 @@ class Scheduler:
         self._binder = Binder(
             client, self.state, self, wall_clock, self._options.binding_timeout_s, overtaking
         )
-        self._freeing = Freeing(client, self.state)
+        self._freeing = Freeing(client, self.state, self._rivals)
         self._evictor = Evictor(
             client, self._recorder, self._nominations, self.state.gangs, self._hold_back
         )
@@ -204,8 +205,10 @@ class Scheduler:
             self.state,
             self._informers.informer(RESOURCE_CLAIMS),
             self._informers.informer(PODS),
+            self._informers.informer(DEVICE_TAINT_RULES),
             self._recorder,
             self.tally,
+            self._options.shielded_after_s,
         )
 
     def _new_follower(self) -> Follower:
@@ -233,6 +236,7 @@ class Scheduler:
             self._handlers.add(RESOURCE_CLAIMS, self._losses.notice)
             if self._rivals is not None:
                 self._handlers.add(RESOURCE_CLAIMS, self._rivals.notice)
+                self._handlers.add(DEVICE_TAINT_RULES, self._rivals.rule_notice)
             self._handlers.add(RESOURCE_SLICES, lambda notice: self._foresight.note(notice.object))
             if self._options.alone:
                 self._unserved.follow(self._handlers)
@@ -265,12 +269,14 @@ class Scheduler:
         looking = in_background(self._foresight.run(self._is_busy), "looking ahead", _log)
         counting = in_background(self._queue_statuses.run(), "counting for queues", _log)
         self._gang_life.begin()
+        if self._rivals is not None:
+            self._rivals.begin()
         try:
             await self._rounds()
         finally:
             self._unserved.stop()
             if self._rivals is not None:
-                self._rivals.stop()
+                await self._rivals.stop()
             ending = (reporting, judging, looking, counting, *self._tasks, *self._aside)
             for task in ending:
                 task.cancel()
@@ -334,7 +340,7 @@ class Scheduler:
             return
         work = self._freeing.plan(refused.entry.pod, refused.why)
         if work is not None:
-            self._spawn(work)
+            self._set_aside(work)  # it may wait until another claim has released a device
         else:
             rest = self._giving_way.begin(refused)
             if rest is not None:

@@ -23,7 +23,7 @@ from drayman.api.resource import ResourceClaim
 from drayman.bounded import Bounded
 from drayman.inventory.allowance import UnfinishedError
 from drayman.placement.charging import Uncharged
-from drayman.placement.claims import BINDING_TIMEOUT_S, ClaimsNotReadyError
+from drayman.placement.claims import BINDING_TIMEOUT_S, ClaimLack, ClaimsNotReadyError
 from drayman.placement.decision.drafting import drafted
 from drayman.placement.decision.gathering import Suffix, counting, gathered
 from drayman.placement.decision.outcomes import (
@@ -44,6 +44,7 @@ from drayman.placement.fit import FITS, Cause, Verdict
 from drayman.placement.fit.verdict import NODE_AFFINITY
 from drayman.placement.nominations import Nominations
 from drayman.placement.placing import Found, NodeOrder, NotFound, Placer
+from drayman.placement.rivals import contested
 from drayman.placement.state import ClusterState
 
 _MOST_PLACERS: Final = 256
@@ -247,6 +248,17 @@ def wait_for_writes(round_: Round, attempt: Attempt) -> BeingWritten | None:
     return None
 
 
+def wait_for_contested_devices(round_: Round, attempt: Attempt) -> Lacking | None:
+    """A pod does not start with a device that another claim has as well, or had until it released it."""
+    for claim in attempt.claims:
+        why = contested(round_.decider.state, claim) if claim.metadata.uid else ""
+        if why:
+            name = claim.metadata.name
+            text = f'resource claim "{name}" cannot be used yet: {why}'
+            return Lacking(ClaimsNotReadyError(text, ClaimLack.CONTESTED, name))
+    return None
+
+
 def leave_what_is_promised(round_: Round, attempt: Attempt) -> PromisedAway | None:
     """A pod may not begin to use a claim that is about to give its devices to a more important pod."""
     nominations = round_.decider.nominations
@@ -305,6 +317,7 @@ PRELIMINARIES: Final[tuple[Step, ...]] = (
     gather_claims,
     be_charged,
     wait_for_writes,
+    wait_for_contested_devices,
     leave_what_is_promised,
     work_out_demand,
 )
