@@ -112,6 +112,15 @@ class Demand:
     def asks_for_devices(self) -> bool:
         return bool(self.claims or self.extended)
 
+    @property
+    def has_alternatives(self) -> bool:
+        """Whether a claim without devices lists alternatives in the order of preference."""
+        return any(
+            request.first_available
+            for claim in self.open
+            for request in claim.spec.devices.requests
+        )
+
     def delegated_on(self, facts: NodeFacts) -> frozenset[str]:
         """The extended resources that devices serve on a node: those its kubelet does not offer."""
         if not self.extended:
