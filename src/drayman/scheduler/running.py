@@ -136,6 +136,7 @@ class Scheduler:
         self._terms = Terms(self._recorder, self.state, self._options.names)
         self._decisions = DecisionLog(self.state, clock)
         pods = informers.informer(PODS)
+        self._pods = pods.cache
         self._reporter = Reporter(
             client,
             self._recorder,
@@ -507,7 +508,8 @@ class Scheduler:
         known = self._under_way.pop(placement.uid, None)
         if known is None:
             return
-        entry, pod = known[0], placement.pod
+        # While it was being written, the pod may have come to have claims, or other labels, which are not shown a second time.
+        entry, pod = known[0], self._newest(placement.pod)
         self._gang_life.taken_back(pod)
         if self._turns is not None:
             self._turns.give_up(pod)
@@ -524,6 +526,10 @@ class Scheduler:
                 urgent = placement.volumes is not None
                 self._reporter.refuse(pod, SCHEDULER_ERROR, lambda: why, urgent=urgent)
         self._work.set()
+
+    def _newest(self, pod: Pod) -> Pod:
+        found = self._pods.get(pod.metadata.name, pod.metadata.namespace)
+        return found if found is not None and found.metadata.uid == pod.metadata.uid else pod
 
     def settled(self, claims: Iterable[ResourceClaim]) -> None:
         self._cycle.retrying.settled(claims)
