@@ -15,6 +15,8 @@ from urllib.parse import quote, urlsplit
 
 import aiohttp
 
+from drayman.node.spdy.session import Session
+
 CORE = "/api/v1/namespaces/hostile"
 MAPS, PODS = f"{CORE}/configmaps", f"{CORE}/pods"
 APPS = "/apis/apps/v1/namespaces/hostile"
@@ -1110,6 +1112,33 @@ async def _(a: Attacker) -> None:
         await asyncio.sleep(1)
         _abort(connections)
         await asyncio.sleep(0.5)
+
+
+@row("225 commands by SPDY that write and are not read, 4 times", *NODE)
+async def _(a: Attacker) -> None:
+    await _running(a, "shell", "sleep", "600")
+    for _ in range(4):
+        connections = await asyncio.gather(*(_spdy_session(a) for _ in range(SESSIONS)))
+        await asyncio.sleep(1)
+        _abort(connections)
+        await asyncio.sleep(0.5)
+
+
+async def _spdy_session(a: Attacker) -> Connection:
+    reader, writer = await a.connect()
+    writer.write(
+        f"POST {PODS}/shell/exec?stdout=true&stderr=true&command=cat&command=/dev/zero HTTP/1.1\r\n"
+        f"Host: x\r\nAuthorization: Bearer {a.token}\r\nConnection: Upgrade\r\n"
+        "Upgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n"
+        "Content-Length: 0\r\n\r\n".encode()
+    )
+    head = await reader.readuntil(b"\r\n\r\n")
+    a.answers[head.split(b" ", 2)[1].decode()] += 1
+    streams = Session(is_client=True)
+    for name in ("error", "stdout", "stderr"):
+        streams.open({"streamtype": name})
+    writer.write(streams.take())
+    return reader, writer
 
 
 @row("225 idle commands that are closed at once", *NODE)

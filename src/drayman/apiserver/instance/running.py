@@ -35,6 +35,7 @@ from drayman.apiserver.instance.starting import CHECK, SCHEDULER_CHECK, Start
 from drayman.apiserver.instance.store_metrics import StoreMetrics
 from drayman.apiserver.instance.use_metrics import UseMetrics
 from drayman.apiserver.lifecycle.running import Lifecycle
+from drayman.apiserver.reaching.nodes import NodeApis
 from drayman.apiserver.security.admission_records import AdmissionRecords
 from drayman.apiserver.security.aggregation import RoleAggregation
 from drayman.apiserver.security.authority import SigningAuthority
@@ -80,7 +81,7 @@ class Options:
     """Whether allocations of devices that others hold, and changes of claims in use, are refused."""
     control_plane: ControlPlane | None = field(default_factory=ControlPlane)
     """Scheduler, controllers and simulated nodes; None: only the API."""
-    beside: Callable[[], AbstractAsyncContextManager[None]] | None = None
+    beside: Callable[[NodeApis], AbstractAsyncContextManager[None]] | None = None
     """What else has to run for it to be ready, such as a real node. Entered when the cluster works, left before it ends."""
 
     @property
@@ -206,7 +207,7 @@ async def _complete(
             )
         )
     if options.beside is not None:
-        await end.enter_async_context(options.beside())
+        await end.enter_async_context(options.beside(server.core.nodes))
     start.finish()
     return informers
 

@@ -67,6 +67,26 @@ class OpenApi(Protocol):
     async def answer(self, request: Request) -> Response | None: ...
 
 
+class _PacedSocket:
+    """A socket on which messages are sent when it is its user's turn."""
+
+    def __init__(self, socket: Socket, pace: Pace, user: str) -> None:
+        self._socket = socket
+        self._pace = pace
+        self._user = user
+
+    async def receive(self) -> bytes | None:
+        return await self._socket.receive()
+
+    async def send(self, message: bytes) -> None:
+        if not self._pace.may_begin():
+            await self._pace.wait(self._user)
+        await self._socket.send(message)
+
+    async def close(self, code: int) -> None:
+        await self._socket.close(code)
+
+
 @dataclass(slots=True)
 class ApiServer:
     """The API, free of sockets."""
@@ -205,6 +225,10 @@ class ApiServer:
             with self.limits.watches.taking(request.sender):
                 async with aclosing(source) as chunks:  # type: ignore[type-var]
                     async for chunk in chunks:
+                        if (
+                            not self.pace.may_begin()
+                        ):  # or one user's streams keep all others waiting
+                            await self.pace.wait(request.sender.name)
                         yield chunk
         finally:
             gauge.dec()
@@ -223,7 +247,7 @@ class ApiServer:
             self.metrics.connected.inc()
             try:
                 with self.limits.sessions.taking(request.sender):
-                    await converse(socket)
+                    await converse(_PacedSocket(socket, self.pace, request.sender.name))
             finally:
                 self.metrics.connected.dec()
                 self.finish(request, attributes, 101, started)

@@ -121,6 +121,8 @@ class NodeAgent:
         self.server: NodeServer | None = None
         """Its own, for logs and commands."""
         self.workers: dict[str, PodWorker] = {}
+        self.api = AgentApi(self.workers)
+        """Logs and commands of its containers."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._unattended: dict[str, tuple[JsonObject, bool]] = {}
         """Pods whose worker could not be made or has failed, and whether the API does not have them any more."""
@@ -264,9 +266,7 @@ class NodeAgent:
         where = ServerOptions(
             options.name, address, options.port, options.root, authority, options.approval_s
         )
-        server = NodeServer(
-            self.client, recorder, where, AgentApi(self.workers), registration.report
-        )
+        server = NodeServer(self.client, recorder, where, self.api, registration.report)
         self.server = server
         task = asyncio.create_task(server.run(), name="the server of the node")
         end.push_async_callback(cancelled, task)
