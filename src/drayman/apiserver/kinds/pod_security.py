@@ -104,7 +104,7 @@ class PodSecurity(AdmissionPlugin):
             write.context.warnings.append(_would_violate(policy.warn, found))
 
     def _exemption(self, write: Admitted) -> str | None:
-        """Which exemption a write falls under, whatever the pod; None if it falls under none."""
+        """The exemption of the namespace or of the user; None if there is neither."""
         if write.namespace in self.settings.namespaces:
             return "namespace"
         return "user" if write.context.user.name in self.settings.users else None

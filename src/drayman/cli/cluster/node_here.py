@@ -35,7 +35,10 @@ class NodeHere:
         root = options.folder.path / "node"
         at_end = AtEnd.REMOVE if self.is_ephemeral else AtEnd.KILL
         address = options.host if options.is_loopback else own_address()
-        agent = AgentOptions(name, root, address, self.images, at_end=at_end)
+        secrets = [options.folder.path]
+        if options.kubeconfig is not None:
+            secrets.append(options.kubeconfig)
+        agent = AgentOptions(name, root, address, self.images, at_end=at_end, secrets=secrets)
         connection = joined(options.folder, agent)
         drivers = find_drivers(self.drivers, name)
         await _install(options, [driver.name for driver in drivers])

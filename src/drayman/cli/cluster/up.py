@@ -28,7 +28,7 @@ from drayman.cli.cluster.log_file import log_to
 from drayman.cli.cluster.node_here import NodeHere
 from drayman.cli.completing import profile_names
 from drayman.cli.errors import UserError, reason
-from drayman.cli.node_agent import driver_option, images_option, read_images
+from drayman.cli.node_agent import driver_option, images_option, read_images, warn_of_exposure
 from drayman.cli.options import data_dir_option, prices_option, waiting_options
 from drayman.cli.output import say, to_stdout
 from drayman.cli.prices import load_prices
@@ -146,7 +146,8 @@ def _switched_on(_context: click.Context, _option: click.Parameter, text: str) -
     "--node",
     "with_node",
     is_flag=True,
-    help="Make this machine a node: pods run as processes here, and end with the cluster.",
+    help="Make this machine a node: pods run as processes here, and end with the cluster. Where mount namespaces are not"
+    " permitted, they can read the data directory, with the administrator's token; a warning says so.",
 )
 @driver_option
 @images_option
@@ -212,6 +213,8 @@ def up(
     # Before anything is started: a file that makes no sense is refused at once.
     images = read_images(images_path) if with_node else None
     pod_security = read_pod_security(admission_file)
+    if with_node:
+        warn_of_exposure()
     queues = None if no_queues or no_controllers else _queues(queue_config)
     if detach:
         _detach(folder_of(data_dir), ephemeral)
