@@ -74,8 +74,8 @@ def test_it_ends_when_nothing_is_known_to_end_any_more() -> None:
 
 
 def test_it_stays_while_a_pod_that_has_ended_still_has_its_devices() -> None:
-    """A gang waits for three nodes, and a short pod runs ahead of it on the fourth. Between the end of that one and of its claim, nothing is
-    known about its devices. What waits there for room that is not reserved does not start, and the gang starts when it was to."""
+    """A gang waits for three nodes, and a short pod runs ahead of it on the fourth. Between the end of that pod and of its claim nothing is
+    known about its devices. A pod that waits for room that is not reserved does not start, and the gang starts when it was to."""
     yard = Yard([(8, 64)] * 4, lingering_s=0.3)
     begun = yard.now
     base = [Work(f"base{number}", 0, 1, 8, 1, 90) for number in range(3)]
