@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
+from fractions import Fraction
 from typing import Final
 
 from msgspec import Struct
@@ -59,7 +60,7 @@ class Reach(Struct, frozen=True):
         """Those of some parties that are in reach, and those that leave anyway, with grades in place of priorities."""
         found: list[Party] = []
         made: dict[int, Party] = {}
-        spent: dict[Unit, int] = {}
+        spent: dict[Unit, Fraction | int] = {}
         for party in parties:
             if party.is_leaving:
                 found.append(party)
