@@ -139,6 +139,10 @@ def lacking(
                 Reason.CLAIM_DELETING,
                 f"Claim {name} is being deleted; no pod can start to use it.",
             )
+        case ClaimLack.SHARE:
+            return Headline.of(Reason.NO_SUCH_DEVICE, _sentence(error))
+        case ClaimLack.SHARE_INVALID:
+            return Headline.of(Reason.CLAIM_INVALID, _sentence(error))
         case ClaimLack.CONTESTED:
             return Headline.of(Reason.DEVICES_IN_USE, _sentence(error))
         case ClaimLack.FOREIGN:

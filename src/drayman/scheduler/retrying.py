@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Final, assert_never
 
 from drayman.api.resource import ResourceClaim
+from drayman.placement.claims import ClaimLack
 from drayman.placement.decision.outcomes import (
     BeingWritten,
     KeptOut,
@@ -47,6 +48,8 @@ class Retrying:
     def refused(self, entry: QueuedUnit, why: NoPlacement, now: float) -> None:
         """A decision found no place for the pod."""
         match why:
+            case Lacking(error) if error.lack is ClaimLack.SHARE:
+                self._queue.sleep_alone(entry)  # until there is another class or device
             case Lacking() | NotCharged():
                 self._queue.wait(entry)
             case BeingWritten(claim):

@@ -33,6 +33,7 @@ from drayman.cli.options import data_dir_option, prices_option, waiting_options
 from drayman.cli.output import say, to_stdout
 from drayman.cli.prices import load_prices
 from drayman.cli.progress import gauged
+from drayman.placement.schedulers import KAI_SCHEDULER, SERVED
 from drayman.questions.which_cluster import folder_of
 
 if TYPE_CHECKING:
@@ -159,6 +160,11 @@ def _switched_on(_context: click.Context, _option: click.Parameter, text: str) -
     " in the ConfigMap kueue-system/kueue-manager-config. Default: what that ConfigMap says.",
 )
 @click.option("--no-queues", is_flag=True, help="Leave Kueue's queues to Kueue itself.")
+@click.option(
+    "--no-kai-scheduler",
+    is_flag=True,
+    help="Leave pods with `schedulerName: kai-scheduler` to another process.",
+)
 @click.option("--no-scheduler", is_flag=True, help="Leave scheduling to another process.")
 @prices_option
 @waiting_options
@@ -184,6 +190,7 @@ def up(
     no_controllers: bool,
     queue_config: Path | None,
     no_queues: bool,
+    no_kai_scheduler: bool,
     no_scheduler: bool,
     profiles: tuple[str, ...],
     prices: str | None,
@@ -236,8 +243,11 @@ def up(
         raise_file_limit()
         parts = None
         if not no_controllers:
+            served = frozenset() if no_scheduler else SERVED
+            if no_kai_scheduler:
+                served -= {KAI_SCHEDULER}
             parts = _control_plane(
-                no_scheduler, profiles, prices, binding_timeout, pod_max_backoff, gates, queues
+                served, profiles, prices, binding_timeout, pod_max_backoff, gates, queues
             )
         target = kubeconfig_path.absolute() if kubeconfig_path is not None else None
         options = Options(
@@ -299,7 +309,7 @@ def _refuse_unknown(host: str) -> None:
 
 
 def _control_plane(
-    no_scheduler: bool,
+    names: frozenset[str],
     profiles: tuple[str, ...],
     prices: str | None,
     binding_timeout: float,
@@ -317,8 +327,9 @@ def _control_plane(
     except ProfileError as error:
         raise UserError(str(error)) from error
     scheduler = None
-    if not no_scheduler:
+    if names:
         scheduler = SchedulerOptions(
+            names=names,
             binding_timeout_s=binding_timeout,
             longest_backoff_s=pod_max_backoff,
             prices=load_prices(prices),
