@@ -1,4 +1,4 @@
-"""The price of devices as the cluster is now, and whom a change of classes, slices, claims, templates, taints or nodes concerns."""
+"""The price of devices as the cluster is now, and the Workloads that a change of classes, slices, claims, templates, taints or nodes concerns."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Devices:
         self._waiting: PriceDependents[str] = PriceDependents()
         self._kept = KeptPrices()
         self._drivers: frozenset[str] = frozenset()
-        """Whose devices have changed. Slices change in bursts, so whom that concerns is found out once for all of a burst."""
+        """Drivers whose devices have changed. Slices change in bursts, so the concerned Workloads are determined once for a burst."""
         self._concerned: dict[str, None] = {}
         self._pricing: DevicePricing | None = None
         self._mappings = DeviceClassMappings()

@@ -2,7 +2,7 @@
 
 Prices list the objects that they were made from (`Dependencies`), also where there is none because one of these is missing. Turned round,
 that is an index: a class, a template or a slice that appears reaches exactly the workloads that wait for it. The same index says how long a
-price that was worked out once holds for all who ask for the same (`KeptPrices`).
+price that was worked out once holds for all workloads that ask for the same (`KeptPrices`).
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class KeptPrices:
         return self._prices.get(question)
 
     def keep(self, question: Hashable, found: Prices) -> None:
-        """Keep a price, or that there is none. A search that was cut off goes on at the next attempt, so that is not kept."""
+        """Keep a price or a refusal. A search that was cut off continues at the next attempt, so its refusal is not kept."""
         if isinstance(found, PriceRefusal) and found.code is Code.UNFINISHED:
             return
         if len(self._prices) >= _MOST_KEPT:
