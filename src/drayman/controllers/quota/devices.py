@@ -1,4 +1,4 @@
-"""The price of devices as the cluster is now, and the Workloads that a change of classes, slices, claims, templates, taints or nodes concerns."""
+"""The price of devices as the cluster is now, and the Workloads that a change of objects or nodes concerns."""
 
 from __future__ import annotations
 
