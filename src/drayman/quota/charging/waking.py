@@ -227,7 +227,7 @@ def _asked(pods: PodSetRequest) -> Hashable:
         pods.count,
         pods.min_count,
         pods.runs_elsewhere,
-        codec.encode(spec.resource_claims),
+        tuple(map(codec.encode, spec.resource_claims)),
         _resources(spec.init_containers),
         _resources(spec.containers),
     )
