@@ -62,7 +62,7 @@ def explain_pod(
     found = _placed_or_not(world, pod, planned, with_remedies=with_remedies)
     if pod.status.phase == "Running" or is_finished(pod):
         return found
-    refused = refused_configs(world.state, pod)
+    refused = refused_configs(world, pod)
     return msgspec.structs.replace(found, refused_configs=refused) if refused else found
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
 
 from msgspec import Struct
 
 from drayman.api.core import Pod
 from drayman.api.pods import priority_of
 from drayman.api.resource import ResourceClaim
+from drayman.api.times import seconds_of
 from drayman.placement.gangs.gang import Gang, GangKey
 from drayman.placement.gangs.importance import importance_of_running
 from drayman.placement.gangs.quorum import Sparing
@@ -62,9 +64,11 @@ class Party(Struct, frozen=True, eq=False):
         return tuple(each.pod for each in self.members)
 
     @property
-    def age(self) -> str:
-        """Since when the first of them runs."""
-        return min(each.pod.status.start_time or "" for each in self.members)
+    def age(self) -> tuple[float, str]:
+        """Since when the first of them runs, or infinity if none has begun; then when it was created."""
+        return min(
+            (_start(each.pod), each.pod.metadata.creation_timestamp or "") for each in self.members
+        )
 
     @property
     def uids(self) -> frozenset[str]:
@@ -154,6 +158,22 @@ def in_order_of_return(parties: Sequence[Party], protected: Iterable[str]) -> li
     )
 
 
+def in_order_of_going(parties: Sequence[Party], protected: Iterable[str]) -> list[Party]:
+    """Parties in the order in which they go: the least important, what gangs can do without, the newest; last those of a budget."""
+    return in_order_of_return(parties, protected)[::-1]
+
+
+def earliest_start(parties: Iterable[Party]) -> float:
+    """Since when the oldest of the most important of some parties runs; infinity if it has not begun."""
+    there = tuple(parties)
+    highest = max((party.priority for party in there), default=0)
+    return min((p.age[0] for p in there if p.priority == highest), default=inf)
+
+
 def gangs_of(parties: Iterable[Party]) -> tuple[GangKey, ...]:
     """The gangs that go as one."""
     return tuple(party.gang for party in parties if party.gang is not None)
+
+
+def _start(pod: Pod) -> float:
+    return inf if pod.status.start_time is None else seconds_of(pod.status.start_time)

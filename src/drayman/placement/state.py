@@ -132,6 +132,7 @@ class ClusterState(ClaimBook):
         known = self._nodes.find(uid)
         if known is not None and known.node == node and not _changes_needs(known.needs, pod):
             return
+        self._mixes.pod_changed()
         needs, before = PodNeeds.of(pod), None
         if known is not None:
             before = known.needs
@@ -148,6 +149,7 @@ class ClusterState(ClaimBook):
     def remove_pod(self, uid: str) -> None:
         self.runs.forget(uid)
         if self._nodes.find(uid) is not None:
+            self._mixes.pod_changed()
             self._nodes.displace(uid)
             self._wake(Wake.NODES)
         if self._deprived or self._lost:
@@ -290,6 +292,7 @@ class ClusterState(ClaimBook):
 
     def assume_pod(self, needs: PodNeeds, node: str) -> None:
         """The pod goes to the node."""
+        self._mixes.pod_changed()
         self._nodes.place(needs, node)
         self._pod_changed(None, needs)
 
@@ -319,7 +322,8 @@ class ClusterState(ClaimBook):
         placed = self._nodes.find(uid)
         return None if placed is None else placed.needs
 
-    def _users_of(self, claim: ResourceClaim) -> frozenset[str]:
+    def users_of(self, claim: ResourceClaim) -> frozenset[str]:
+        """The pods on nodes, by uid, for which a claim is reserved."""
         found: set[str] = set()
         for consumer in claim.status.reserved_for:
             if is_group(consumer, consumer.name):

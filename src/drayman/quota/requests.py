@@ -98,14 +98,12 @@ def _demand(
 ) -> PodSetDemand:
     spec = with_defaults(pods.template.spec, limit_ranges)
     asked = requests_of(Pod(spec=spec)).amounts
-    counted = transformed(_without(asked, settings.exclude_resource_prefixes), settings)
-    kept = {name: amount for name, amount in counted.items() if name not in price.replaced}
     affinity = spec.affinity.node_affinity if spec.affinity else None
     return PodSetDemand(
         name=pod_set.name,
         count=pods.count,
         min_count=pods.min_count,
-        per_pod={name: max(0, amount) for name, amount in plus(kept, price.charges).items()},
+        per_pod=counted(asked, price, settings),
         devices=price.charges,
         claims=price.claims,
         of_nodes=asked,
@@ -117,6 +115,13 @@ def _demand(
         priced=pods if price.varies else None,
         admin_devices=price.admin_devices,
     )
+
+
+def counted(asked: Amounts, price: Charged, settings: ResourceSettings) -> Amounts:
+    """What counts of quota for one pod that asks for this, with the price of its devices."""
+    found = transformed(_without(asked, settings.exclude_resource_prefixes), settings)
+    kept = {name: amount for name, amount in found.items() if name not in price.replaced}
+    return {name: max(0, amount) for name, amount in plus(kept, price.charges).items()}
 
 
 def limit_problem(spec: PodSpec, limit_ranges: Sequence[LimitRange]) -> str | None:

@@ -17,6 +17,7 @@ from drayman.placement.decision.outcomes import (
     Lacking,
     NoNode,
     NoPlacement,
+    NotCharged,
     PromisedAway,
     Unfinished,
 )
@@ -46,7 +47,7 @@ class Retrying:
     def refused(self, entry: QueuedUnit, why: NoPlacement, now: float) -> None:
         """A decision found no place for the pod."""
         match why:
-            case Lacking():
+            case Lacking() | NotCharged():
                 self._queue.wait(entry)
             case BeingWritten(claim):
                 self._blocked.setdefault(claim.metadata.uid, set()).add(entry.key)

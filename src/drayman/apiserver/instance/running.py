@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from drayman.api.pod_security import PodSecuritySettings
 from drayman.api.times import timestamp
 from drayman.apiserver.extensions.serving import end_extensions
 from drayman.apiserver.holdings.exclusive import ExclusiveDevices
@@ -73,6 +74,8 @@ class Options:
     audit_log: Path | None = None
     enforce_owner_permissions: bool = False
     """Whether naming an owner needs rights to it (OwnerReferencesPermissionEnforcement)."""
+    pod_security: PodSecuritySettings = field(default_factory=PodSecuritySettings)
+    """Pod Security Standards of namespaces without labels, and what is exempt from them."""
     guard_devices: bool = True
     """Whether allocations of devices that others hold, and changes of claims in use, are refused."""
     control_plane: ControlPlane | None = field(default_factory=ControlPlane)
@@ -125,7 +128,7 @@ async def _start(options: Options, end: AsyncExitStack, report: Report | None) -
     store = _open_store(options)
     end.callback(store.close)
     found = _nodes_and_pods(store)
-    server = make_server(store)
+    server = make_server(store, pod_security=options.pod_security)
     server.metrics.registry.register(StoreMetrics(store))
     end.push_async_callback(end_extensions, server.core)
     access = arrange_access(server, options.folder, options.host, options.audit_log, end)

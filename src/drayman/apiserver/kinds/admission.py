@@ -1,7 +1,7 @@
 """Admission for built-in kinds: rules for writes that depend on other objects.
 
 In the order they run: the limits of the namespace, the priority of a pod and of groups of pods, the cost of its runtime, the taint a
-new node starts with, the taints a pod tolerates by default, and the class of a claim for a volume.
+new node starts with, the taints a pod tolerates by default, the class of a claim for a volume, and Pod Security Standards.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from typing import Final
 from drayman.api.codec import convert
 from drayman.api.meta import ObjectMeta
 from drayman.api.node_taints import NOT_READY, UNREACHABLE
+from drayman.api.pod_security import PodSecuritySettings
 from drayman.api.storage import PersistentVolumeClaim, PersistentVolumeClaimSpec, StorageClass
 from drayman.api.struct import Json
 from drayman.api.volume_binding import default_class, names_no_class
 from drayman.apiserver.kinds.leases import overhead_of
 from drayman.apiserver.kinds.limit_ranges import LimitRanges
+from drayman.apiserver.kinds.pod_security import PodSecurity
 from drayman.apiserver.kinds.pods.resources import parse_amounts
 from drayman.apiserver.kinds.policy import PREEMPT, SYSTEM_CLASSES
 from drayman.apiserver.kinds.reading import at, items_at, map_at, member, text_at
@@ -219,7 +221,7 @@ class DefaultStorageClass(AdmissionPlugin):
             member(write.new, "spec")["storageClassName"] = chosen.metadata.name
 
 
-def admission_plugins() -> list[AdmissionPlugin]:
+def admission_plugins(pod_security: PodSecuritySettings | None = None) -> list[AdmissionPlugin]:
     """The plug-ins in order."""
     return [
         LimitRanges(),
@@ -228,4 +230,5 @@ def admission_plugins() -> list[AdmissionPlugin]:
         TaintNewNodes(),
         DefaultTolerations(),
         DefaultStorageClass(),
+        PodSecurity(pod_security or PodSecuritySettings()),
     ]

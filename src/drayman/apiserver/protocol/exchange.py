@@ -69,6 +69,8 @@ class Request:
     new_name: str = ""
     peer: str = ""
     certificate: PeerCertificate | None = None
+    annotations: dict[str, str] = field(default_factory=dict)
+    """What the audit log notes about it, other than what every event has."""
 
     @property
     def sender(self) -> User:

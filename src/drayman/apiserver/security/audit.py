@@ -57,7 +57,10 @@ class AuditLog:
             "responseStatus": {"code": code},
             "requestReceivedTimestamp": micro_timestamp(now - timedelta(seconds=seconds)),
             "stageTimestamp": micro_timestamp(now),
-            "annotations": {"drayman.dev/duration": f"{seconds * 1000:.1f}ms"},
+            "annotations": {
+                "drayman.dev/duration": f"{seconds * 1000:.1f}ms",
+                **request.annotations,
+            },
         }
         self._append(json.dumps(event, separators=(",", ":")).encode() + b"\n")
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from drayman.apiserver.instance.folder import Folder, FolderError
+from drayman.cli.cluster.admission_file import read_pod_security
 from drayman.cli.cluster.background import LABEL, LogSaysMoreError, started_in_background
 from drayman.cli.cluster.live import is_wanted, show
 from drayman.cli.cluster.log_file import log_to
@@ -111,6 +112,14 @@ def _switched_on(_context: click.Context, _option: click.Parameter, text: str) -
     help="Admission plug-ins of Kubernetes that are off by default.",
 )
 @click.option(
+    "--admission-control-config-file",
+    "admission_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Kubernetes' AdmissionConfiguration, or a PodSecurityConfiguration: the Pod Security Standards of namespaces without labels,"
+    " and the users, namespaces and runtime classes that are exempt. Default: namespaces without labels are privileged.",
+)
+@click.option(
     "--device-guard/--no-device-guard",
     default=None,
     help="Refuse allocations of devices that other claims hold, and changes that take a claim from a"
@@ -165,6 +174,7 @@ def up(
     expose: bool,
     audit_log: Path | None,
     plugins: tuple[str, ...],
+    admission_file: Path | None,
     device_guard: bool | None,
     gates: frozenset[str],
     with_node: bool,
@@ -201,6 +211,7 @@ def up(
         _refuse_without_a_node({"--driver": driver_names, "--images": images_given})
     # Before anything is started: a file that makes no sense is refused at once.
     images = read_images(images_path) if with_node else None
+    pod_security = read_pod_security(admission_file)
     queues = None if no_queues or no_controllers else _queues(queue_config)
     if detach:
         _detach(folder_of(data_dir), ephemeral)
@@ -234,6 +245,7 @@ def up(
             kubeconfig=target,
             audit_log=audit_log,
             enforce_owner_permissions=bool(plugins),
+            pod_security=pod_security,
             guard_devices=not no_controllers if device_guard is None else device_guard,
             control_plane=parts,
         )

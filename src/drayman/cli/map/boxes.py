@@ -20,7 +20,7 @@ from drayman.printable import printable
 from drayman.questions.devices.node_layout import NodeLayout, NumaNode, Package, Root, layout
 from drayman.questions.devices.node_map import node_map
 from drayman.questions.devices.node_places import node_places
-from drayman.questions.devices.reading import UNSEEN_HOLDER, Reading, Share
+from drayman.questions.devices.reading import UNSEEN_HOLDER, Reading, Share, memory_limits
 from drayman.reasons.naming import taint_title
 from drayman.simulate.capacity_left import capacity_use
 from drayman.simulate.unit_counts import HELD, Unit, count_by_kind
@@ -161,6 +161,8 @@ class NodeDrawing:
         elif standing.state is State.UNKNOWN:
             line.append(UNSEEN_HOLDER, style="dim")
         elif shares:
+            limits = [text for share in shares for text in memory_limits(share, standing)]
+            line.append("".join(f"{text}  " for text in limits))
             line.append(", ".join(self._reading.holders(standing.id)), style=style)
         if standing.taints:
             taints = ", ".join(taint_title(*taint) for taint in standing.taints)
@@ -169,15 +171,15 @@ class NodeDrawing:
         yield line
         if standing.state is State.SHARED:
             for share in shares:
-                yield self._share(share)
+                yield self._share(share, standing)
 
-    def _share(self, share: Share) -> Text:
+    def _share(self, share: Share, standing: DeviceStanding) -> Text:
         from rich.text import Text
 
         line = Text("  ", no_wrap=True, overflow="ellipsis")
         line.append(share.holder, style=self._styles[share.holder])
         consumed = [f"{name.rpartition('/')[2]} {q}" for name, q in share.consumed.items()]
-        return line.append("  " + ", ".join(consumed))
+        return line.append("  " + ", ".join((*consumed, *memory_limits(share, standing))))
 
     def _on_offer(self, unit: Unit) -> Iterator[Text]:
         """What is still available of a unit that is offered in parts, by profile."""

@@ -21,9 +21,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from drayman.api.core import PodResourceClaim
+from drayman.api.core import Pod, PodResourceClaim
 from drayman.api.kueue import PodTemplate
-from drayman.api.resource import ResourceClaimTemplate
+from drayman.api.resource import ResourceClaimSpec, ResourceClaimTemplate
 from drayman.inventory.allowance import LONG, UnfinishedError
 from drayman.placement.state import ClusterState
 from drayman.quota.charging.asked import Bill, Origin, Terms
@@ -90,15 +90,35 @@ class DevicePricing:
 
         With the node labels of a `flavor`, prices are those of devices on its nodes. `workload` is not needed here.
         """
+        return self._limited(namespace, pod_sets, flavor, ())
+
+    def price_pod(
+        self, pod: Pod, claims: Sequence[ResourceClaimSpec]
+    ) -> Mapping[str, Charges] | PriceRefusal:
+        """What the devices of a pod cost that has these claims for itself, whatever its templates say by now.
+
+        The price is that of the pod set `main`. Claims that the pod names are not in it.
+        """
+        template = PodTemplate(spec=replace(pod.spec, resource_claims=()))
+        pod_sets = [PodSetRequest("main", 1, template)]
+        return self._limited(pod.metadata.namespace, pod_sets, None, claims)
+
+    def _limited(
+        self,
+        namespace: str,
+        pod_sets: Sequence[PodSetRequest],
+        flavor: Mapping[str, str] | None,
+        own: Sequence[ResourceClaimSpec],
+    ) -> Mapping[str, Charges] | PriceRefusal:
         allowance = self.state.inventory.allowance
         if allowance.left != inf:  # the caller limits the work, and handles what is unfinished
-            return self._price_all(namespace, pod_sets, flavor, Bill())
+            return self._price_all(namespace, pod_sets, flavor, Bill(), own)
         left, bill = self._most_work, Bill()
         while left > 0:
             with allowance.limited(left):
                 bill = Bill()
                 try:
-                    return self._price_all(namespace, pod_sets, flavor, bill)
+                    return self._price_all(namespace, pod_sets, flavor, bill, own)
                 except UnfinishedError as error:
                     left, rest = allowance.left - LONG, error.rest
             if rest is None:
@@ -115,7 +135,9 @@ class DevicePricing:
         pod_sets: Sequence[PodSetRequest],
         flavor: Mapping[str, str] | None,
         bill: Bill,
+        own: Sequence[ResourceClaimSpec],
     ) -> Mapping[str, Charges] | PriceRefusal:
+        """`own`: claims that the pods of each set have besides those that their templates name."""
         fleet = Fleet(self.state, flavor)
         classes = self.state.inventory.classes
         claims = ClaimPricing(Terms(fleet, classes, self.mappings, self.rules, bill))
@@ -126,6 +148,9 @@ class DevicePricing:
                 bill.begin()
                 claims.of_pod.clear()
                 shared.prices.clear()
+                path = f"{_spec_path(pod_set)}.resourceClaims"
+                for spec in own:
+                    claims.add(spec, Origin("its claim", path, pod_set.count))
                 replaced = self._price_set(namespace, pod_set, claims, bill, shared)
                 claims.settle()
                 if not pod_set.runs_elsewhere:
