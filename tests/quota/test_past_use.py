@@ -151,7 +151,7 @@ def waits(number: int, queue: str) -> Entry:
 
 @given(st.lists(actions, max_size=30))
 def test_the_line_is_in_the_order_of_past_use(steps: list[tuple[str, int, str]]) -> None:
-    """Of the first workloads of each shape and local queue, the head is of the queue that used least, whatever happened before."""
+    """Of the first workloads of each shape and local queue, the head is of the queue that used least, after any history."""
     use = past_use("5m")
     for each in QUEUES:
         use.set_queue(each, 1.0, {}, 0.0)

@@ -31,7 +31,7 @@ def asleep(number: int) -> Queue:
     return queue
 
 
-def wake_in_vain(queue: Queue) -> None:
+def wake_and_refuse(queue: Queue) -> None:
     """Something happens, and the pod that is woken for its shape is refused again."""
     queue.wake(Wake.NODES)
     (entry,) = queue.take(10, 0.0)
@@ -42,7 +42,7 @@ def test_an_event_costs_the_same_however_many_sleep() -> None:
     """The steps of fifty events with sixteen times as many sleepers are nearly the same."""
 
     def fifty(queue: Queue) -> int:
-        return steps_of(lambda: [wake_in_vain(queue) for _ in range(50)])
+        return steps_of(lambda: [wake_and_refuse(queue) for _ in range(50)])
 
     few, many = fifty(asleep(FEW)), fifty(asleep(TIMES * FEW))
     assert many < 1.5 * few, (few, many)
@@ -58,7 +58,7 @@ def test_an_event_costs_the_same_however_many_sleep() -> None:
     )
 )
 def test_the_first_of_a_shape_is_woken(steps: list[tuple[str, int, int]]) -> None:
-    """It is the one with the highest priority, and of these the oldest, whatever pods came, left and changed before."""
+    """It is the one with the highest priority, and of these the oldest, after any history."""
     queue = Queue()
     for what, number, priority in steps:
         uid = f"p{number}"

@@ -43,8 +43,7 @@ class PastUse:
         self._due: list[tuple[float, str]] = []
         """When local queues are to be sampled: a heap, in which those of queues that are gone are outdated."""
         self.falls = 0
-        """Grows when the share of a queue may have become smaller. Whoever keeps queues in order only has to look for growing shares
-        otherwise, one by one."""
+        """Grows when the share of a queue may have become smaller. As long as it stays the same, shares only grow."""
 
     def set_queue(
         self, queue: str, weight: float, consumed: Mapping[str, float], sampled_at: float | None

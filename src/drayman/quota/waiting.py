@@ -73,6 +73,8 @@ class Waiting:
         self._strangers: dict[str, Entry] = {}
         self._roomless: dict[str, Entry] = {}
         self._later: dict[str, Entry] = {}
+        self._due: list[tuple[float, str]] = []
+        """When those in `_later` are to be tried: a heap, in which outdated ones are skipped."""
         self._sticky: str = ""
         self._count = 0
 
@@ -120,7 +122,7 @@ class Waiting:
             pooled = None
         self._entries[entry.key] = entry
         if entry.facts.requeue_at > now:
-            self._later[entry.key] = entry
+            self._put_off(entry)
         elif pooled is not None:
             self._put(pooled, shape, entry)
         else:
@@ -218,10 +220,20 @@ class Waiting:
 
     def wake_due(self, now: float) -> None:
         """Have those be tried whose time has come."""
-        for key, entry in tuple(self._later.items()):
-            if entry.facts.requeue_at <= now:
+        while self._due and self._due[0][0] <= now:
+            due, key = heappop(self._due)
+            entry = self._later.get(key)
+            if entry is not None and entry.facts.requeue_at == due:
                 del self._later[key]
                 self._push(entry)
+
+    def _put_off(self, entry: Entry) -> None:
+        self._later[entry.key] = entry
+        if len(self._due) >= max(_FEW, 2 * len(self._later)):
+            self._due = [(each.facts.requeue_at, key) for key, each in self._later.items()]
+            heapify(self._due)
+        else:
+            heappush(self._due, (entry.facts.requeue_at, entry.key))
 
     def is_aside(self, entry: Entry) -> bool:
         """Whether a workload that waits was tried in vain, or must not be tried yet."""

@@ -124,7 +124,7 @@ def _of_pod(headline: Headline) -> Headline:
 
 def _workload_of(world: World, owner: Pod | Job) -> tuple[Line, str] | Headline:
     """The workload of an object, made if there is none yet, or why none can be made."""
-    # An engine that knows all queues and workloads is most of the work, so it is built once, with the workload to be made if there is none.
+    # An engine that knows all queues and workloads is most of the work, so it is built once, with a workload that does not exist yet.
     key = _existing(owner, owned_by_uid(world.objects.queued_workloads))
     if key is not None:
         line = Line(world)

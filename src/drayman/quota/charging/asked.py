@@ -245,7 +245,7 @@ class Asked:
             self._check_number(serving_it, self._wanted)
 
     def _matched(self) -> int:
-        """The devices of this cluster that the request can have, whoever has them now. Raises RefusedError."""
+        """The devices of this cluster that the request can have, including devices in use. Raises RefusedError."""
         if self._class not in self._classes and self._origin.runs_elsewhere:
             return 0
         if self._matching is None:
