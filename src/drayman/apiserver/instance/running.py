@@ -35,6 +35,7 @@ from drayman.apiserver.instance.starting import CHECK, SCHEDULER_CHECK, Start
 from drayman.apiserver.instance.store_metrics import StoreMetrics
 from drayman.apiserver.instance.use_metrics import UseMetrics
 from drayman.apiserver.lifecycle.running import Lifecycle
+from drayman.apiserver.protocol.limits import ServerLimits
 from drayman.apiserver.reaching.nodes import NodeApis
 from drayman.apiserver.security.admission_records import AdmissionRecords
 from drayman.apiserver.security.aggregation import RoleAggregation
@@ -79,6 +80,8 @@ class Options:
     """Pod Security Standards of namespaces without labels, and what is exempt from them."""
     guard_devices: bool = True
     """Whether allocations of devices that others hold, and changes of claims in use, are refused."""
+    limits: ServerLimits = field(default_factory=ServerLimits)
+    """What all users together may hold at a time."""
     control_plane: ControlPlane | None = field(default_factory=ControlPlane)
     """Scheduler, controllers and simulated nodes; None: only the API."""
     beside: Callable[[NodeApis], AbstractAsyncContextManager[None]] | None = None
@@ -130,6 +133,7 @@ async def _start(options: Options, end: AsyncExitStack, report: Report | None) -
     end.callback(store.close)
     found = _nodes_and_pods(store)
     server = make_server(store, pod_security=options.pod_security)
+    server.limits = options.limits
     server.metrics.registry.register(StoreMetrics(store))
     end.push_async_callback(end_extensions, server.core)
     access = arrange_access(server, options.folder, options.host, options.audit_log, end)

@@ -29,7 +29,7 @@ from drayman.cli.cluster.node_here import NodeHere
 from drayman.cli.completing import profile_names
 from drayman.cli.errors import UserError, reason
 from drayman.cli.node_agent import driver_option, images_option, read_images, warn_of_exposure
-from drayman.cli.options import data_dir_option, prices_option, waiting_options
+from drayman.cli.options import data_dir_option, limit_options, prices_option, waiting_options
 from drayman.cli.output import say, to_stdout
 from drayman.cli.prices import load_prices
 from drayman.cli.progress import gauged
@@ -168,6 +168,7 @@ def _switched_on(_context: click.Context, _option: click.Parameter, text: str) -
 @click.option("--no-scheduler", is_flag=True, help="Leave scheduling to another process.")
 @prices_option
 @waiting_options
+@limit_options
 @click.option(
     "--no-color", is_flag=True, help="Print a few plain lines even on a terminal: no live status."
 )
@@ -196,6 +197,10 @@ def up(
     prices: str | None,
     binding_timeout: float,
     pod_max_backoff: float,
+    max_requests_inflight: int,
+    max_watches: int,
+    max_sessions: int,
+    max_body_memory: int,
     no_color: bool,
     detach: bool,
 ) -> None:
@@ -238,6 +243,7 @@ def up(
         stack.enter_context(_prepared(folder))
         _start_log(None if ephemeral else folder.log)
         from drayman.apiserver.instance import Options
+        from drayman.apiserver.protocol import limits, totals
         from drayman.cli.file_limits import raise_file_limit
 
         raise_file_limit()
@@ -260,6 +266,12 @@ def up(
             enforce_owner_permissions=bool(plugins),
             pod_security=pod_security,
             guard_devices=not no_controllers if device_guard is None else device_guard,
+            limits=limits.ServerLimits(
+                requests=limits.shares_of(totals.REQUESTS, max_requests_inflight),
+                watches=limits.shares_of(totals.WATCHES, max_watches),
+                sessions=limits.shares_of(totals.SESSIONS, max_sessions),
+                body_bytes=limits.shares_of(totals.BODIES, max_body_memory),
+            ),
             control_plane=parts,
         )
         _refuse_unknown(host)
