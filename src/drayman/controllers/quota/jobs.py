@@ -213,11 +213,15 @@ class QueuedJobs:
         except CompositionError as error:
             self._record(obj, "ErrWorkloadCompose", str(error), warning=True)
             return
+
+        def refused(why: str) -> None:
+            self._record(obj, "ErrWorkloadCompose", why, warning=True)
+
         try:
-            made = await self._shared.book.create(body)
+            made = await self._shared.book.create(body, refused)
         except AlreadyExistsError as error:
             # One of that name that the object does not own is not ours to take; if it is, the cache will show it.
-            self._record(obj, "ErrWorkloadCompose", str(error), warning=True)
+            refused(str(error))
             raise
         self._record(obj, "CreatedWorkload", f"Created Workload: {made.key[0]}/{made.name}")
 

@@ -58,7 +58,8 @@ def workload_name(group: str, kind: str, name: str, uid: str) -> str:
     digest = hashlib.sha1(
         "\n".join((kind, group, name, uid)).encode(), usedforsecurity=False
     ).hexdigest()
-    prefix = f"{kind.lower()}-{name}"[: _LONGEST - _HASH - 1]
+    # A dot at the end, where a long name is cut, would begin a label with the hyphen that follows.
+    prefix = f"{kind.lower()}-{name}"[: _LONGEST - _HASH - 1].rstrip(".")
     return f"{prefix}-{digest[:_HASH]}"
 
 
