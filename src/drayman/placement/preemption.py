@@ -211,8 +211,8 @@ class Preemption:
         uids = {pod.metadata.uid for pod in found.pods}
         victims = tuple(party for party in crowd.lower if not uids.isdisjoint(party.uids))
         if self._permitted is not None:
-            in_order = in_order_of_going(victims, ())
-            if len(self._permitted(in_order)) < len(in_order):
+            sets = permitted_sets(in_order_of_going(victims, ()), self._permitted)
+            if all(len(chosen) < len(victims) for chosen in sets):
                 return CHANGED
         search = RoomSearch[Party](node, leaving=(*crowd.leaving, *victims))
         way = completed(find_way(self._state, search, fits, unused))

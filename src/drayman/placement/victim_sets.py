@@ -18,7 +18,7 @@ from drayman.placement.domains.rooms import Amounts, holds
 
 C = TypeVar("C")
 Permitted: TypeAlias = Callable[[Sequence[C]], Sequence[C]]
-"""Of victims that would go in this order, those that may. Which of the first ones may go does not depend on later ones, and any of them
+"""Of victims that would go in this order, those that may, in an order in which they may: all of them if there is such an order. Any of them
 may stay all the same. Victims without which others make no sense may be added."""
 
 MOST_SETS: Final = 16
@@ -33,30 +33,47 @@ _MOST_RANKED: Final = 1_000
 def permitted_sets(
     order: Sequence[C], permitted: Permitted[C], before: Sequence[C] = ()
 ) -> Iterator[tuple[C, ...]]:
-    """Sets of victims that may go together, with others that go before them: first the set that their order makes, then those of other
-    orders, in which one comes first that was left out."""
+    """Sets of victims that may go together, in an order in which they may, each with others that go in any case.
+
+    First the set that their order makes, then those of other orders, in which one comes first that was left out. None of them is larger
+    by one of the victims.
+    """
     seen: set[frozenset[int]] = set()
     fronts: deque[tuple[C, ...]] = deque([()])
     known: set[tuple[int, ...]] = set()
-    gone = {id(each) for each in before}
+    gone = frozenset(map(id, before))
     for _ in range(_MOST_ORDERS):
         if not fronts:
             return
         front = fronts.popleft()
         first = {id(each) for each in front}
-        line = [*before, *front, *(each for each in order if id(each) not in first)]
-        found = tuple(each for each in permitted(line) if id(each) not in gone)
+        line = [*front, *(each for each in order if id(each) not in first | gone)]
+        found = _largest(before, line, permitted)
         chosen = frozenset(map(id, found))
-        if found and chosen not in seen:
+        if gone < chosen and chosen not in seen:
             seen.add(chosen)
             yield found
-        for each in order:
-            if id(each) not in chosen and id(each) not in gone:
+        for each in line:
+            if id(each) not in chosen:
                 longer = (each, *front)
                 name = tuple(map(id, longer))
                 if name not in known:
                     known.add(name)
                     fronts.append(longer)
+
+
+def _largest(before: Sequence[C], line: Sequence[C], permitted: Permitted[C]) -> tuple[C, ...]:
+    """A set of victims that may go together with others, as many as may, those first that come first."""
+    found, chosen = tuple(before), frozenset(map(id, before))
+    for tried in (line, *((each,) for each in line)):
+        missing = [each for each in tried if id(each) not in chosen]
+        if not missing:
+            continue
+        longer = tuple(permitted([*found, *missing]))
+        ids = frozenset(map(id, longer))
+        if chosen < ids:
+            found, chosen = longer, ids
+    return found
 
 
 class VictimSets(Generic[C]):
@@ -117,7 +134,7 @@ class VictimSets(Generic[C]):
                 break
             if self._scale(self._gain(name, those)) <= 0:
                 continue
-            first = self._shortened(next(permitted_sets(those, self._permitted), ()), ())
+            first = self._shortened(next(permitted_sets(those, self._permitted), ()))
             gain = self._scale(self._total(first))
             places = {id(each): place for place, each in enumerate(those)}
             order = tuple(places.get(id(each), len(those)) for each in first)
@@ -132,12 +149,12 @@ class VictimSets(Generic[C]):
         for index in range(start, len(ranked)):
             if self._left <= 0 or not self._can_do(now, ranked[index:]):
                 return
-            went = {id(each) for each in gone}
+            went = frozenset(map(id, gone))
             order = [each for each in self._on_node[ranked[index]] if id(each) not in went]
             for more in islice(permitted_sets(order, self._permitted, gone), width):
                 self._left -= 1
                 yield None
-                chosen = self._shortened(more, gone)
+                chosen = self._shortened(more, went)
                 if self._scale(self._total(chosen)) <= self._scale(now):
                     continue
                 is_enough = holds(self._total(chosen), self._missing)
@@ -156,17 +173,25 @@ class VictimSets(Generic[C]):
                 most[index] += amount
         return holds(tuple(most), self._missing)
 
-    def _shortened(self, more: tuple[C, ...], gone: tuple[C, ...]) -> tuple[C, ...]:
-        """With others that go, the first of these that free as much as all of them."""
-        low, high = 0, len(more)
-        all_of_it = self._capped(self._total((*gone, *more)))
+    def _shortened(
+        self, chosen: tuple[C, ...], gone: frozenset[int] = frozenset()
+    ) -> tuple[C, ...]:
+        """Those that go in any case, and the first of the others that free as much as all of them."""
+        others = [each for each in chosen if id(each) not in gone]
+
+        def first(number: int) -> tuple[C, ...]:
+            left_out = {id(each) for each in others[number:]}
+            return tuple(each for each in chosen if id(each) not in left_out)
+
+        low, high = 0, len(others)
+        all_of_it = self._capped(self._total(chosen))
         while low < high:
             middle = (low + high) // 2
-            if self._capped(self._total((*gone, *more[:middle]))) == all_of_it:
+            if self._capped(self._total(first(middle))) == all_of_it:
                 high = middle
             else:
                 low = middle + 1
-        return (*gone, *more[:low])
+        return first(low)
 
     def _total(self, gone: Sequence[C]) -> Amounts:
         total = [0] * len(self._missing)

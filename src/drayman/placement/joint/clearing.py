@@ -47,6 +47,7 @@ from drayman.placement.joint.gangs import GangDecider, NoRoom, Starting
 from drayman.placement.joint.seating import Seating, Seats
 from drayman.placement.nodes import NodeState
 from drayman.placement.parties import (
+    MembersApart,
     Occupant,
     Party,
     in_order_of_going,
@@ -132,6 +133,8 @@ class Clearing:
         self._permitted = permitted
         self._decisions = 0
         self._gave_up = False
+        self._order: dict[str, int] = {}
+        """The order in which the victims that were found last may go."""
         self._pauses = Pauses(is_due)
 
     def search(self) -> ClearingSearch:
@@ -156,7 +159,7 @@ class Clearing:
         found = yield from self._in_the_large(first, levels)
         if found is None and self._permitted is not None:
             self._decisions = 0
-            found = yield from self._elsewhere(present, levels)
+            found = yield from self._elsewhere(present, levels, self._permitted)
         if found is None:
             return None
         gone, starting = found
@@ -250,7 +253,7 @@ class Clearing:
         return replace(present, parties=tuple(self._may_go(present.parties, levels)))
 
     def _elsewhere(
-        self, present: Present, levels: Mapping[int, Level]
+        self, present: Present, levels: Mapping[int, Level], permitted: Permitted[Party]
     ) -> Generator[None, None, _Found | None]:
         """Other victims that may go together, by uid, and where the gang then starts: without those that budgets protect if possible."""
         counted = self._amounts(present, ())
@@ -263,7 +266,7 @@ class Clearing:
                 missing = tuple(
                     n - sum(now[h][i] for h in home if h in now) for i, n in enumerate(need)
                 )
-                sets = self._sets(present, allowed, levels, home, missing)
+                sets = self._sets(present, allowed, levels, home, missing, permitted)
                 for victims in sets:
                     if self._is_out_of_decisions:
                         break
@@ -280,19 +283,10 @@ class Clearing:
         levels: Mapping[int, Level],
         home: Collection[str],
         missing: Amounts,
+        permitted: Permitted[Party],
     ) -> VictimSets[Party]:
-        on_node = by_node(_in_order(allowed, levels))
-        surplus: dict[int, list[Party]] = {}
-        for party in allowed:
-            if party.core is not None:
-                surplus.setdefault(id(party.core), []).append(party)
-
-        def permitted(order: Sequence[Party]) -> Sequence[Party]:
-            line: dict[int, Party] = {}
-            for party in order:
-                for each in (*surplus.get(id(party), ()), party):
-                    line.setdefault(id(each), each)
-            return () if self._permitted is None else self._permitted(tuple(line.values()))
+        apart = MembersApart(_in_order(allowed, levels), permitted)
+        on_node = by_node(apart.candidates)
 
         def held(node: str, gone: Sequence[Party]) -> Amounts:
             counted = self._amounts(present, gone)
@@ -303,13 +297,17 @@ class Clearing:
             )
 
         here = {name: on_node[name] for name in home if name in on_node}
-        return VictimSets(here, permitted, held, missing)
+        return VictimSets(here, apart.permitted, held, missing)
 
     def _are_permitted(self, parties: Sequence[Party]) -> bool:
         """Whether these may go together after all: which members of a gang it can do without depends on where its others are."""
         if self._permitted is None:
             return True
-        return len(self._permitted(in_order_of_going(parties, ()))) == len(parties)
+        last = len(self._order)
+        line = sorted(
+            parties, key=lambda p: min(self._order.get(each.uid, last) for each in p.members)
+        )
+        return len(self._permitted(line)) == len(parties)
 
     # In the small: who is spared.
 
@@ -318,12 +316,18 @@ class Clearing:
     ) -> tuple[Present, list[Party] | None]:
         """Who is there, with those members of gangs going first that are where the gang has its seats, and who of them goes."""
         nodes = {seat.found.node.facts.name for seat in starting.seats}
-        present = self._listing(lambda each: each.node in nodes)
+        present = self._listed(nodes, gone)
         touched = {id(p): p for p in present.parties if not p.uids.isdisjoint(gone)}
         victims = _with_their_gangs(present.parties, touched)
         still = {uid for party in victims for uid in party.uids}
         lost = [uid for uid in gone if uid not in still and self._state.node_of(uid) is not None]
         return present, None if lost else victims
+
+    def _listed(self, nodes: Collection[str], gone: Collection[str]) -> Present:
+        """Who is there. A gang does without members on these nodes; where queues permit some sets only, without those that go by them."""
+        if self._permitted is None:
+            return self._listing(lambda each: each.node in nodes)
+        return self._listing(lambda each: each.uid in gone)
 
     def _sparedby_node(
         self,
@@ -392,8 +396,8 @@ class Clearing:
 
     def _once_more(self, chosen: Sequence[Party], nodes: Collection[str]) -> Cleared | Changed:
         """The same victims in the cluster as it is now, if they may still go and still suffice."""
-        present = self._listing(lambda each: each.node in nodes)
         wanted = {uid for party in chosen for uid in party.uids}
+        present = self._listed(nodes, wanted)
         wanted = {uid for uid in wanted if self._state.node_of(uid) is not None}
         again = [party for party in present.parties if not party.uids.isdisjoint(wanted)]
         if {uid for party in again for uid in party.uids} != wanted:
@@ -420,7 +424,9 @@ class Clearing:
         starting = self._decide(present, victims)
         if starting is None:
             return None
-        return {uid for party in victims for uid in party.uids}, starting
+        uids = [each.uid for party in victims for each in party.members]
+        self._order = {uid: number for number, uid in enumerate(uids)}
+        return frozenset(uids), starting
 
     @property
     def _is_out_of_decisions(self) -> bool:

@@ -8,7 +8,7 @@ borrowing (`AT_HOME`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Final
 
@@ -82,13 +82,12 @@ def _elsewhere(contest: Contest, candidates: Candidates, *, borrowing: bool) -> 
     """The same where other victims go first: those that make room on nodes."""
     by_key = {each.entry.key: each for each in candidates}
 
-    def permitted(order: Sequence[Entry]) -> list[Entry]:
-        with contest.trial():
-            chosen = (by_key[each.key] for each in order)
-            return [each.entry for each in _taken(contest, chosen, borrowing=borrowing)]
+    def taken_of(order: Iterable[Entry]) -> Iterator[Entry]:
+        chosen = (by_key[each.key] for each in order)
+        return (each.entry for each in _taken(contest, chosen, borrowing=borrowing))
 
     entries = [each.entry for each in by_key.values()]
-    for first in contest.victim_sets(entries, permitted):
+    for first in contest.victim_sets(entries, contest.all_in(taken_of)):
         chosen = {each.key: by_key[each.key] for each in first}
         rest = (each for key, each in by_key.items() if key not in chosen)
         with contest.trial():

@@ -11,7 +11,7 @@ of victims; those are searched in which the work has room (`victim_sets`), so th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -145,6 +145,30 @@ class Contest:
             if amount > 0 and amount > place.available(what):
                 return False
         return self._finds_places is None or self._finds_places()
+
+    def all_in(self, taken: Callable[[Iterable[Entry]], Iterable[Entry]]) -> Permitted[Entry]:
+        """Of workloads in an order, those that can be taken one after the other: all of them if they can in any order.
+
+        A queue that exceeds its quota by anything may lose a large workload as well as a small one, so the largest of it goes last. `taken`
+        takes them, and says which of them.
+        """
+
+        def attempt(order: Sequence[Entry]) -> list[Entry]:
+            with self.trial():
+                return list(taken(order))
+
+        def permitted(order: Sequence[Entry]) -> list[Entry]:
+            found = attempt(order)
+            if len(found) == len(order):
+                return found
+            largest_last = attempt(sorted(order, key=self._size))
+            return largest_last if len(largest_last) == len(order) else found
+
+        return permitted
+
+    def _size(self, entry: Entry) -> int:
+        freed = held_by(entry).freed.quota
+        return sum(freed.get(what, 0) for what in self.contested)
 
     def queue_of(self, name: str) -> ClusterQueueState:
         return self._queues[name]

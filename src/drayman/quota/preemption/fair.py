@@ -9,7 +9,7 @@ the two branches that meet in the lowest cohort that both queues are in.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from heapq import heappop, heappush
 
@@ -130,11 +130,10 @@ class _Search:
         """
         contest = self.contest
 
-        def permitted(order: Sequence[Entry]) -> list[Entry]:
-            with contest.trial():
-                return [target.entry for target in self._allowed(order, strategy)]
+        def taken_of(order: Iterable[Entry]) -> Iterator[Entry]:
+            return (target.entry for target in self._allowed(order, strategy))
 
-        for chosen in contest.victim_sets(candidates, permitted):
+        for chosen in contest.victim_sets(candidates, contest.all_in(taken_of)):
             first = {each.key for each in chosen}
             rest = [each for each in candidates if each.key not in first]
             with contest.trial():

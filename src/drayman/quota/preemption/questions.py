@@ -1,8 +1,8 @@
 """What is asked about room while victims are looked for, a part at a time.
 
 Each question supposes that some workloads are gone and looks for room for pods of another one, which takes milliseconds; a workload that
-needs the room of a hundred others asks hundreds of them. All else would wait meanwhile. So only so much is asked in a turn, and the search breaks
-off. It is repeated in the next turn, comes to the same questions, and is told the answers that were given before.
+needs the room of a hundred others asks hundreds of them. All else would wait meanwhile. So only so much is asked in a turn, and the search
+breaks off. It is repeated in the next turn, comes to the same questions, and gets the answers that were given before.
 
 The cluster may change in between, so what was found in several turns is asked for once more in the end.
 """

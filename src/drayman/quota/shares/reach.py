@@ -57,6 +57,8 @@ class Reach(Struct, frozen=True):
     """Their pods."""
     groups: Mapping[str, str]
     """The groups of these, by uid."""
+    amounts: Mapping[str, int]
+    """What they have, by uid."""
     due: Callable[[Iterable[Workers]], Iterator[Workers]]
     """Of parties that would go in this order, those that may."""
 
@@ -79,20 +81,35 @@ class Reach(Struct, frozen=True):
         return found
 
     def permitted(self, parties: Sequence[Party]) -> list[Party]:
-        """Of parties that would go in this order, those that may. What a gang cannot do without stands for all that is left of it."""
+        """Of parties that would go in this order, those that may: all of them if they may in any order.
+
+        A queue that owes anything may lose a large party as well as a small one, so the largest of it goes last.
+        """
+        found = self._permitted(parties)
+        if len(found) == len(parties):
+            return found
+        largest_last = self._permitted(sorted(parties, key=self._amount))
+        return largest_last if len(largest_last) == len(parties) else found
+
+    def _amount(self, party: Party) -> int:
+        return sum(self.amounts.get(uid, 0) for uid in party.uids)
+
+    def _permitted(self, parties: Sequence[Party]) -> list[Party]:
+        """A gang gives up what it can do without before the rest of it goes."""
         asked: list[tuple[str, Party]] = []
         kept: set[str] = set()
 
         def line() -> Iterator[Workers]:
             left: dict[str, dict[str, Worker]] = {}
-            for party in parties:
+            for party in _surplus_first(parties):
                 group = self._group_of(party)
                 if group is None:
                     continue
                 rest = left.setdefault(group, {each.name: each for each in self.running[group]})
+                # Of what is left of a gang, some may be leaving already.
                 going = tuple(rest) if party.gang is not None else tuple(party.uids)
                 asked.append((group, party))
-                yield tuple(rest.pop(uid) for uid in going if uid in rest)
+                yield tuple(rest.pop(uid) for uid in going)
 
         found: list[Party] = []
         number = 0
@@ -108,6 +125,19 @@ class Reach(Struct, frozen=True):
         """The group of a party, if it is in reach."""
         groups = {self.groups.get(uid) for uid in party.uids}
         return next(iter(groups)) if len(groups) == 1 else None
+
+
+def _surplus_first(parties: Sequence[Party]) -> list[Party]:
+    """Parties in the same order, but for what a gang cannot do without: all the rest of it comes before that."""
+    surplus: dict[int, list[Party]] = {}
+    for party in parties:
+        if party.core is not None:
+            surplus.setdefault(id(party.core), []).append(party)
+    line: dict[int, Party] = {}
+    for party in parties:
+        for each in (*surplus.get(id(party), ()), party):
+            line.setdefault(id(each), each)
+    return list(line.values())
 
 
 class Reaching:
@@ -198,6 +228,7 @@ class _Asking:
             self._grades(turns),
             running,
             {each.name: name for name, workers in running.items() for each in workers},
+            {each.name: each.amount for workers in running.values() for each in workers},
             due,
         )
 
