@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from fractions import Fraction
 from typing import Final
 
 from msgspec import Struct
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 from drayman.api.pods import started_at
 from drayman.placement.parties import Party
 from drayman.placement.queueing.book import QueueBook
+from drayman.placement.queueing.queues import Amount
 from drayman.placement.state import ClusterState
 from drayman.quota.shares.accounts import amount
 from drayman.quota.shares.entitlement import Entitlement
@@ -42,7 +42,7 @@ class Given(Struct, frozen=True):
 
     grade: int
     """Less than `ABOVE`; the lower, the sooner it goes."""
-    surplus: int
+    surplus: Amount
     """What may go of the pods that it can do without."""
     whole: bool
     """Whether all of it may."""
@@ -60,7 +60,7 @@ class Reach(Struct, frozen=True):
         """Those of some parties that are in reach, and those that leave anyway, with grades in place of priorities."""
         found: list[Party] = []
         made: dict[int, Party] = {}
-        spent: dict[Unit, Fraction | int] = {}
+        spent: dict[Unit, Amount] = {}
         for party in parties:
             if party.is_leaving:
                 found.append(party)
