@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
+from fractions import Fraction
 from typing import Final
 
 from msgspec import Struct
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 from drayman.api.pods import started_at
 from drayman.placement.parties import Party
 from drayman.placement.queueing.book import QueueBook
+from drayman.placement.queueing.queues import Amount
 from drayman.placement.state import ClusterState
 from drayman.quota.shares.entitlement import Entitlement
 from drayman.quota.shares.groups import Worker, Workers
@@ -57,7 +59,7 @@ class Reach(Struct, frozen=True):
     """Their pods."""
     groups: Mapping[str, str]
     """The groups of these, by uid."""
-    amounts: Mapping[str, int]
+    amounts: Mapping[str, Amount]
     """What they have, by uid."""
     due: Callable[[Iterable[Workers]], Iterator[Workers]]
     """Of parties that would go in this order, those that may."""
@@ -91,8 +93,8 @@ class Reach(Struct, frozen=True):
         largest_last = self._permitted(sorted(parties, key=self._amount))
         return largest_last if len(largest_last) == len(parties) else found
 
-    def _amount(self, party: Party) -> int:
-        return sum(self.amounts.get(uid, 0) for uid in party.uids)
+    def _amount(self, party: Party) -> Amount:
+        return sum((self.amounts.get(uid, 0) for uid in party.uids), start=Fraction(0))
 
     def _permitted(self, parties: Sequence[Party]) -> list[Party]:
         """A gang gives up what it can do without before the rest of it goes."""
