@@ -959,6 +959,13 @@ async def _(a: Attacker) -> None:
     await asyncio.sleep(15)
 
 
+@row("100 gangs of 20 with more devices than there are", *GPUS)
+async def _(a: Attacker) -> None:
+    await make_template(a, _costly())
+    await a.together(a.send("POST", JOBS, job(20, gang=20, **from_template())) for _ in range(100))
+    await _settle(a)
+
+
 @row("a gang of 64 with devices on one root", *GPUS)
 async def _(a: Attacker) -> None:
     """Every pod asks for four pairs of devices that share a root: a search with many dead ends."""
