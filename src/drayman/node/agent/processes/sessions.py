@@ -8,6 +8,7 @@ import signal
 from contextlib import suppress
 from typing import Any, Final
 
+from drayman.node.pinned import pinned
 from drayman.node.streams.finishing import cancelled
 
 GRACE_S: Final = 2.0
@@ -21,24 +22,25 @@ _SESSION: Final = 3
 
 def processes_of(session: int) -> list[int]:
     """Those that have not ended."""
-    found = []
-    for name in os.listdir("/proc"):
-        if not name.isdecimal():
-            continue
-        with suppress(OSError):  # it has ended meanwhile
-            with open(f"/proc/{name}/stat") as file:
-                words = file.read().rpartition(")")[2].split()
-            if int(words[_SESSION]) == session and words[0] not in "ZX":
-                found.append(int(name))
-    return found
+    pids = (int(name) for name in os.listdir("/proc") if name.isdecimal())
+    return [pid for pid in pids if _is_of(session, pid)]
+
+
+def _is_of(session: int, pid: int) -> bool:
+    with suppress(OSError):  # it has ended meanwhile
+        with open(f"/proc/{pid}/stat") as file:
+            words = file.read().rpartition(")")[2].split()
+        return int(words[_SESSION]) == session and words[0] not in "ZX"
+    return False
 
 
 def signal_session(session: int, number: int) -> bool:
     """Signal every process of a session; whether there was one."""
     found = processes_of(session)
     for pid in found:
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
+        with suppress(ProcessLookupError), pinned(pid) as process:
+            if _is_of(session, pid):  # it may have become another process
+                process.send(number)
     return bool(found)
 
 
