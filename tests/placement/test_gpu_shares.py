@@ -164,7 +164,7 @@ def test_whole_gpus_and_a_share_are_not_for_one_pod() -> None:
 
 
 def test_a_container_has_to_request_the_share() -> None:
-    """On a cluster whose server does not add it to new pods, the reason names it: kubelets give devices only for what containers request."""
+    """On a cluster whose server does not add it to new pods, the reason names it: kubelets give devices only on request."""
     draft = pod(requests={}, gpu_fraction="0.5")
     assert consumed(Decider(cluster(shared("gpu-0"))).round(0.0).decide(draft))
     created = replace(draft.metadata, creation_timestamp="2026-01-01T00:00:00Z")
