@@ -236,6 +236,8 @@ def _container(pod: Pod, annotation: str, named: str | None) -> str:
         if RESOURCE in container.resources.requests and named in (None, container.name):
             return container.name
     wanted = named or pod.spec.containers[0].name
+    if not pod.metadata.creation_timestamp:
+        return wanted  # a pod that a template will make: the server adds the request when it is created
     raise _invalid(
         annotation,
         f"needs {RESOURCE}: 1 in the limits of container {wanted}, so that its kubelet gives it the device",
