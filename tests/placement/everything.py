@@ -41,7 +41,9 @@ _LEFT_OUT: Final[Mapping[str, frozenset[str]]] = {
             *("uses", "_used_at"),
         }
     ),
-    "MixBook": frozenset({"_latest", "_needs_of", "_news", "_due", "_wishes", "_mix"}),
+    "MixBook": frozenset(
+        {"_holders", "_find", "_needs_of", "_news", "_is_current", "_wishes", "_mix"}
+    ),
     "Topologies": frozenset({"revision"}),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drayman.placement.reservations.reservation import Reservation
-from drayman.scheduler.reserving import LONGEST_REST_S
+from drayman.scheduler.reserving import DOUBT_S, LONGEST_REST_S, Withdrawal
 from scheduler.laws.yard import NAMESPACE, Work, Yard
 
 FOREVER = 100_000
@@ -61,14 +61,32 @@ def test_it_ends_when_a_pod_lacks_its_claim() -> None:
 
 
 def test_it_ends_when_nothing_is_known_to_end_any_more() -> None:
-    """If the pod on whose end it rests is gone, and so is its node, nothing is held back."""
+    """If the pod on whose end it rests is gone, and so is its node, nothing is held back after a moment, and the reason is stated."""
     yard, _ = yard_with_a_reservation()
     pod, node, *_ = yard.running["first-0"]
     yard.state.delete_pod(pod)
     yard.state.remove_node(yard.state.nodes[node].facts.name)
     yard.queue.wake_pods(["next-0"])
     yard.decide()
+    yard.settle(within_s=2 * DOUBT_S)
     assert yard.reservations() == []
+    assert [why for *_, why in yard.withdrawn] == [Withdrawal.UNKNOWN]
+
+
+def test_it_stays_while_a_pod_that_has_ended_still_has_its_devices() -> None:
+    """A gang waits for three nodes, and a short pod runs ahead of it on the fourth. Between the end of that pod and of its claim nothing is
+    known about its devices. A pod that waits for room that is not reserved does not start, and the gang starts when it was to."""
+    yard = Yard([(8, 64)] * 4, lingering_s=0.3)
+    begun = yard.now
+    base = [Work(f"base{number}", 0, 1, 8, 1, 90) for number in range(3)]
+    gang = Work("gang", 1, 4, 8, 1, 100, declares=False, priority=10)
+    short = Work("short", 2, 1, 4, 1, 20)
+    endless = Work("endless", 3, 1, 4, 1, 500, declares=False, priority=-10)
+    yard.replay([*base, gang, short, endless])
+    started = {name: (each.started or 0) - begun for name, each in yard.outcomes.items()}
+    assert started["short"] == 2
+    assert started["gang"] < 92
+    assert started["endless"] > started["gang"]
 
 
 def test_it_ends_when_room_is_promised() -> None:

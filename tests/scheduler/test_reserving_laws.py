@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from drayman.placement.joint.gangs import Starting
 from drayman.placement.reservations.reservation import Reservation
 from drayman.scheduler.cycle import LONGEST_REST_S
+from drayman.scheduler.reserving import Withdrawal
 from rounds import rounds
 from scheduler.laws.yard import Work, Yard
 
@@ -72,6 +73,34 @@ def test_work_of_unknown_length_delays_nobody(
 def test_nothing_is_held_back_needlessly(nodes: list[tuple[int, int]], given: list[Work]) -> None:
     """A pod that is held back fits on no node beside what is reserved: not now, or not at the moments of the reservations."""
     Yard(nodes, check=_nothing_is_idle).replay(given)
+
+
+@settings(max_examples=rounds(60))
+@given(NODES, works(all_declare=False), st.sampled_from((0.2, 2.0)))
+def test_a_reservation_does_not_lapse_while_it_is_renewed(
+    nodes: list[tuple[int, int]], given: list[Work], lingering_s: float
+) -> None:
+    """Devices of a pod that has ended are free a while after it. A reservation stays in force in between: it is replaced by another one, or
+    withdrawn for a reason, so that a unit that comes first starts as soon as was reserved for it."""
+    standing: dict[str, float] = {}
+
+    def is_accounted_for(yard: Yard) -> None:
+        reasons = {each.key: why for _, each, why in yard.withdrawn}
+        current = {each.key: each.at for each in yard.reservations()}
+        for key in standing.keys() - current.keys():
+            assert key in reasons, key
+            assert (reasons[key] is Withdrawal.ENDED) == (yard.queue.unit(key) is None), key
+        standing.clear()
+        standing.update(current)
+        yard.withdrawn.clear()
+
+    yard = Yard(nodes, check=is_accounted_for, lingering_s=lingering_s)
+    yard.replay(given)
+    lingered = lingering_s * sum(each.pods for each in given)
+    for name, outcome in yard.outcomes.items():
+        if outcome.reserved is not None:
+            assert outcome.started is not None, name
+            assert outcome.started <= outcome.reserved + SLACK_S + lingered, name
 
 
 @settings(max_examples=rounds(100))

@@ -17,7 +17,7 @@ from drayman.allocator import ReachedLevel
 from drayman.api.core import Pod
 from drayman.explain.alignment import held_alignments, planned_alignments
 from drayman.explain.answer import Alternative, StatedAlignment
-from drayman.explain.qualities import LEFT, LOST, quality_numbers
+from drayman.explain.qualities import quality_numbers
 from drayman.placement.alignment import note_on
 from drayman.placement.claims import ClaimsNotReadyError, claims_of, without_devices
 from drayman.placement.decision.deciding import Decider, Round
@@ -111,16 +111,11 @@ def _alternative(standing: NodeStanding, chosen: str) -> Alternative:
         preference=standing.wishes,
         price_per_hour=None if offer.price is None else amount_of(offer.price),
         spot=offer.is_spot,
-        quality={**quality_numbers(standing.quality), **_for_others(standing)},
+        quality=quality_numbers(
+            standing.quality, standing.lost, standing.loss.free * 1000 // DEVICE
+        ),
         balance=standing.balance,
     )
-
-
-def _for_others(standing: NodeStanding) -> dict[str, int]:
-    """What the placement means for the pods that come later, if anything is known of that."""
-    if not standing.quality:
-        return {}
-    return {LOST.name: standing.lost, LEFT.name: standing.loss.free * 1000 // DEVICE}
 
 
 def _refused(state: ClusterState, demand: Demand, chosen: str) -> Alternative:

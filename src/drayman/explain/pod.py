@@ -63,7 +63,7 @@ def explain_pod(
     found = msgspec.structs.replace(found, headline=unscheduled(world, pod, found.headline))
     if pod.status.phase == "Running" or is_finished(pod):
         return found
-    refused = refused_configs(world.state, pod)
+    refused = refused_configs(world, pod)
     return msgspec.structs.replace(found, refused_configs=refused) if refused else found
 
 

@@ -57,6 +57,7 @@ _OF_COST: Final[Mapping[str, Criterion]] = {
         "splitPcieRoots", "split roots", "PCIe roots with some devices taken and some left"
     ),
 }
+_FOR_OTHERS: Final = frozenset(tuple(_OF_COST)[list(_OF_COST).index("spoiled") :])
 LOST: Final = Criterion(
     "lostToOthers",
     "lost to others",
@@ -72,15 +73,19 @@ CRITERIA: Final = {
 }
 
 
-def quality_numbers(key: tuple[object, ...]) -> dict[str, int]:
-    """What was counted for the devices of a node, by name, in the order in which it is compared."""
-    numbers: dict[str, int] = {}
+def quality_numbers(key: tuple[object, ...], lost: int, left: int) -> dict[str, int]:
+    """What was counted for the devices of a node, by name, in the order in which it is compared: what matters to the pod itself, what later
+    pods lose, what else matters to them, and what is left. Nothing for a pod without devices."""
+    own: dict[str, int] = {}
+    of_others: dict[str, int] = {}
     for part in key:
         if isinstance(part, Quality):
             if part.alternatives:
-                numbers[ALTERNATIVE.name] = sum(part.alternatives)
+                own[ALTERNATIVE.name] = sum(part.alternatives)
             if part.cost.rungs:
-                numbers[STATED.name] = sum(part.cost.rungs)
+                own[STATED.name] = sum(part.cost.rungs)
             costs = part.cost._asdict()
-            numbers.update({each.name: costs[field] for field, each in _OF_COST.items()})
-    return numbers
+            for field, each in _OF_COST.items():
+                numbers = of_others if field in _FOR_OTHERS else own
+                numbers[each.name] = costs[field]
+    return {**own, LOST.name: lost, **of_others, LEFT.name: left} if key else {}

@@ -98,8 +98,8 @@ class KeptRoom(ApiStruct):
 def room_of(seat: Seat, until: float) -> KeptRoom:
     """What a pod gets that has a seat, to be kept for it."""
     given = () if seat.found.plan is None else seat.found.plan.claims
-    devices = [DeviceId.of(r) for item in given for r in item.allocation.devices.results]
-    return KeptRoom.of(seat.found.node.facts.name, tuple(devices), until)
+    allocations = (item.allocation for item in given)
+    return KeptRoom.for_allocations(seat.found.node.facts.name, allocations, until)
 
 
 def kept_room_of(pod: Pod) -> KeptRoom | None:

@@ -4,21 +4,21 @@ Among nodes that are equally good for a pod itself, the best is the one on which
 will come is taken to be like what is there: pods that hold devices, by what they ask for. Pods without devices are not part of the mix, but
 the CPU that they take may be what the devices of a node need, so their nodes are chosen by the same measure.
 
-The mix is a sample of the claims that hold devices. It is taken anew when three times as many claims have got devices since as there were
-then, so it costs little for each of them; never in a trial. A sample that hardly differs from the one before changes nothing, so what is
-known about nodes stays known.
+The mix follows from the claims that hold devices now, so that two readers of one cluster have the same mix, and nothing is left of pods
+that are gone. Its counts are rounded: most changes leave it as it is, and what is known about nodes stays known. In a large cluster it is
+a sample, which is taken again when half of the claims have come or gone, so that it costs little for each of them. It does not change in
+a trial.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
 from drayman.allocator import Question
 from drayman.allocator.signature import appearance
-from drayman.api.codec import encode
 from drayman.api.resource import ResourceClaim
 from drayman.bounded import Bounded
 from drayman.inventory.hardware import NodeHardware
@@ -37,11 +37,11 @@ from drayman.placement.outlook import (
 )
 
 _MOST_CLAIMS: Final = 4_096
-_LEAST_NEWS: Final = 8
-_TIMES: Final = 3
+_LEAST_PODS: Final = 8
+"""So few pods say nothing of those that will come."""
+_SMALL: Final = 64
+"""Up to so many claims, all of them count as soon as they have devices."""
 _MOST_HARDWARE: Final = 16_384
-_ALIKE: Final = 16
-"""Two samples are the same if less than one in so many pods is of another kind."""
 _ALL: Final = "All"
 
 
@@ -95,18 +95,6 @@ class Mix:
             self._by_appearance[number] = outlook
         return outlook
 
-    def is_like(self, other: Mix) -> bool:
-        """Whether the kinds of both are about equally frequent."""
-        if not self.kinds or not other.kinds:
-            return self.kinds == other.kinds
-        one, two = dict(self.kinds), dict(other.kinds)
-        all_one, all_two = sum(one.values()), sum(two.values())
-        apart = sum(
-            abs(one.get(kind, 0) * all_two - two.get(kind, 0) * all_one)
-            for kind in one.keys() | two
-        )
-        return apart * _ALIKE < 2 * all_one * all_two
-
 
 def _free(view: NodeView) -> int:
     """How many devices of a node are free: all that counts as long as nobody knows what will come."""
@@ -119,49 +107,65 @@ NO_MIX: Final = Mix()
 
 
 class MixBook:
-    """The mix of one cluster, as of when it was last looked at."""
+    """The mix of one cluster."""
 
     def __init__(
         self,
-        claims: Mapping[tuple[str, str], ResourceClaim],
-        latest: Callable[[ResourceClaim], ResourceClaim],
+        holders: Collection[str],
+        find: Callable[[str], ResourceClaim | None],
         needs_of: Callable[[str], PodNeeds | None],
         log: UndoLog,
     ) -> None:
-        """`needs_of` knows the pods on nodes, by uid."""
-        self._claims = claims
-        self._latest = latest
+        """`holders` are those of all devices, `find` knows the claims among them, and `needs_of` the pods on nodes, by uid."""
+        self._holders = holders
+        self._find = find
         self._needs_of = needs_of
         self._log = log
         self._news = 0
-        self._due = _LEAST_NEWS
-        self._wishes: Bounded[bytes, tuple[DeviceWish, ...] | None] = Bounded(_MOST_CLAIMS)
+        self._is_current = True
+        self._wishes: Bounded[str, tuple[DeviceWish, ...] | None] = Bounded(_MOST_CLAIMS)
         self._mix = NO_MIX
 
-    def allocated(self) -> None:
-        """A claim has got devices."""
+    def claim_changed(self) -> None:
+        """A claim has got devices, or has none any more."""
         if not self._log.depth:
             self._news += 1
+            self._is_current = False
+
+    def pod_changed(self) -> None:
+        """A pod has got its node, or is gone from there."""
+        if not self._log.depth:
+            self._is_current = False
 
     @property
     def mix(self) -> Mix:
-        if self._news >= self._due and not self._log.depth:
-            self._news = 0
-            self._due = max(_LEAST_NEWS, _TIMES * len(self._claims))
-            sample = Mix(Counter(self._sampled()).items())
-            if not sample.is_like(self._mix):
-                self._mix = sample
+        if not self._is_current and not self._log.depth:
+            number = len(self._holders)
+            if number <= _SMALL:
+                self._is_current = True
+                self._take()
+            elif self._news >= number // 2:
+                self._take()
         return self._mix
 
+    def _take(self) -> None:
+        self._news = 0
+        counts = Counter(self._sampled())
+        kinds = {kind: _rounded(count) for kind, count in counts.items()}
+        if counts.total() < _LEAST_PODS:
+            kinds = {}
+        if kinds != dict(self._mix.kinds):
+            self._mix = Mix(sorted(kinds.items(), key=repr)) if kinds else NO_MIX
+
     def _sampled(self) -> Iterator[PodKind]:
-        stride = -(-len(self._claims) // _MOST_CLAIMS) or 1
+        stride = -(-len(self._holders) // _MOST_CLAIMS) or 1
         wishes: dict[str, tuple[DeviceWish, ...]] = {}
-        for claim in islice(self._claims.values(), 0, None, stride):
-            latest = self._latest(claim)
-            users = latest.status.reserved_for
-            if latest.status.allocation is None or len(users) != 1:
+        for holder in islice(self._holders, 0, None, stride):
+            claim = self._find(holder)
+            if claim is None or claim.status.allocation is None:
                 continue
-            wanted = self._wanted(latest)
+            users = claim.status.reserved_for
+            wanted = self._wanted(claim) if len(users) == 1 else None
             if wanted:
                 wishes[users[0].uid] = wishes.get(users[0].uid, ()) + wanted
         for uid, wanted in wishes.items():
@@ -170,10 +174,16 @@ class MixBook:
                 yield PodKind(needs.shape.cpu, needs.shape.memory, wanted)
 
     def _wanted(self, claim: ResourceClaim) -> tuple[DeviceWish, ...] | None:
-        spec = encode(claim.spec)
-        if spec not in self._wishes:
-            self._wishes[spec] = _wishes_of(claim)
-        return self._wishes[spec]
+        uid = claim.metadata.uid
+        if uid not in self._wishes:
+            self._wishes[uid] = _wishes_of(claim)
+        return self._wishes[uid]
+
+
+def _rounded(count: int) -> int:
+    """The two highest bits of a number."""
+    low = max(count.bit_length() - 2, 0)
+    return count >> low << low
 
 
 def _wishes_of(claim: ResourceClaim) -> tuple[DeviceWish, ...] | None:

@@ -1,9 +1,10 @@
 """What the devices of one node are worth to the pods that a cluster usually gets (`mix`), and what a placement takes from that.
 
 A device is worth to a kind of pod what is left of it, if such a pod could have it; nothing if too little is left of it, if too few
-devices of the node are like that, or if the node has not enough CPU or memory for one more such pod. What could be used is limited by
-what CPU and memory suffice for: so many devices as pods of the mix take with that much of them, and a bit more, because the lighter ones
-among them use up what the heavier ones leave over. The worth of a node is the sum over the kinds, each as often as it was seen.
+devices of the node are like that, or if the node has not enough CPU or memory for one more such pod. Where a pod needs devices of several
+sorts, those of one sort are worth no more than there are of the others to go with them. What could be used is limited by what CPU and
+memory suffice for: so many devices as pods of the mix take with that much of them, and a bit more, because the lighter ones among them use
+up what the heavier ones leave over. The worth of a node is the sum over the kinds, each as often as it was seen.
 
 What pods lose by a placement beyond what it takes itself is what fragmentation means here: half a GPU that nothing in the mix can use,
 eight GPUs of a node broken into for one of them, CPU that the free GPUs of a node will need. The measure extends that of "Beware of
@@ -286,15 +287,13 @@ class Outlook:
         usable: list[int | None] = [None] * len(self._wishes)
         worth = 0
         for alike in self._alike:
-            amount = 0
+            parts = []
             for index in alike.wishes:
                 part = usable[index]
                 if part is None:
                     part = usable[index] = self._usable(index, vectors)
-                if not part:
-                    amount = 0
-                    break
-                amount += part
+                parts.append(part)
+            amount = self._together(alike.wishes, parts)
             if not amount:
                 continue
             if cpu >= alike.cpu and memory >= alike.memory:
@@ -303,6 +302,15 @@ class Outlook:
                 count = sum([n for c, m, n in alike.members if c <= cpu and m <= memory])
             worth += count * min(amount, most)
         return worth
+
+    def _together(self, wishes: Sequence[int], usable: Sequence[int]) -> int:
+        """How much of the devices pods can use that have several wishes: what one of them lacks, the others cannot use."""
+        if len(usable) == 1 or not all(usable):
+            return usable[0] if all(usable) else 0
+        each = [self._amount_of(self._wishes[index]) for index in wishes]
+        total = sum(each)
+        limits = [part * total // one for part, one in zip(usable, each, strict=True) if one]
+        return min(limits, default=0)
 
     def _usable(self, index: int, vectors: Sequence[tuple[tuple[int, ...], int]]) -> int:
         """How much of the devices a wish can use; nothing if there are not enough of them."""

@@ -20,7 +20,9 @@ DEFAULT_SCHEDULER: Final = "default-scheduler"
 """For pods that name none."""
 OWN_SCHEDULER: Final = "drayman"
 """For pods that name Drayman's scheduler, where another is the default."""
-SERVED: Final = frozenset({DEFAULT_SCHEDULER, OWN_SCHEDULER})
+KAI_SCHEDULER: Final = "kai-scheduler"
+"""For pods that were written for KAI."""
+SERVED: Final = frozenset({DEFAULT_SCHEDULER, OWN_SCHEDULER, KAI_SCHEDULER})
 """The names that the scheduler of `drayman up` serves unless configured otherwise."""
 
 LEASE_NAMESPACE: Final = "kube-system"

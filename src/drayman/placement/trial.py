@@ -75,6 +75,7 @@ class Trial:
         self._depth = self._begun = 0
 
     def __enter__(self) -> Trial:
+        _ = self._book.mix  # what is known of it before the trial counts in it
         self._begun = self._log.size
         self._log.open()
         self._book.marks.begin_trial()

@@ -135,7 +135,8 @@ class Books:
             self._ready.pop(name, None)
 
     def judge(self, queue: ClusterQueueState) -> None:
-        """Find out whether a queue can give quota to anybody."""
+        """Determine whether a queue can give quota, and whether its pods run in this cluster."""
+        queue.sends_elsewhere = self.checks is not None and self.checks.sends_elsewhere(queue)
         if queue.leaving:
             queue.inactive = TERMINATING
         elif queue.spec.stop_policy in STOPPING:

@@ -37,13 +37,17 @@ def demands_of(
     limit_ranges: Sequence[LimitRange],
     settings: ResourceSettings,
     pricing: Pricing | None,
+    *,
+    runs_elsewhere: bool = False,
 ) -> tuple[PodSetDemand, ...] | Unpriced:
     """What each set asks for, or why they have no price. Raises DecodeError where a template makes no sense.
 
-    `workload` is the key by which prices know the workload.
+    `workload` is the key by which prices know the workload; `runs_elsewhere`: its pods run in another cluster.
     """
     done = {each.name: each.count for each in reclaimable}
-    asked = [_asked(pod_set, done.get(pod_set.name, 0)) for pod_set in pod_sets]
+    asked = [
+        _asked(each, done.get(each.name, 0), runs_elsewhere=runs_elsewhere) for each in pod_sets
+    ]
     for pods in asked:
         problem = limit_problem(pods.template.spec, limit_ranges)
         if problem is not None:
@@ -61,7 +65,7 @@ def demands_of(
     )
 
 
-def _asked(pod_set: PodSet, done: int) -> PodSetRequest:
+def _asked(pod_set: PodSet, done: int, *, runs_elsewhere: bool) -> PodSetRequest:
     """The pods of a set that are still to be run, or running."""
     count, least = max(0, pod_set.count - done), pod_set.min_count
     return PodSetRequest(
@@ -69,6 +73,7 @@ def _asked(pod_set: PodSet, done: int) -> PodSetRequest:
         count,
         pod_template_of(pod_set.template),
         None if least is None else min(least, count),
+        runs_elsewhere,
     )
 
 
@@ -93,14 +98,12 @@ def _demand(
 ) -> PodSetDemand:
     spec = with_defaults(pods.template.spec, limit_ranges)
     asked = requests_of(Pod(spec=spec)).amounts
-    counted = transformed(_without(asked, settings.exclude_resource_prefixes), settings)
-    kept = {name: amount for name, amount in counted.items() if name not in price.replaced}
     affinity = spec.affinity.node_affinity if spec.affinity else None
     return PodSetDemand(
         name=pod_set.name,
         count=pods.count,
         min_count=pods.min_count,
-        per_pod={name: max(0, amount) for name, amount in plus(kept, price.charges).items()},
+        per_pod=counted(asked, price, settings),
         devices=price.charges,
         claims=price.claims,
         of_nodes=asked,
@@ -112,6 +115,13 @@ def _demand(
         priced=pods if price.varies else None,
         admin_devices=price.admin_devices,
     )
+
+
+def counted(asked: Amounts, price: Charged, settings: ResourceSettings) -> Amounts:
+    """What counts of quota for one pod that asks for this, with the price of its devices."""
+    found = transformed(_without(asked, settings.exclude_resource_prefixes), settings)
+    kept = {name: amount for name, amount in found.items() if name not in price.replaced}
+    return {name: max(0, amount) for name, amount in plus(kept, price.charges).items()}
 
 
 def limit_problem(spec: PodSpec, limit_ranges: Sequence[LimitRange]) -> str | None:

@@ -96,6 +96,7 @@ class Reason(Enum):
     CHECKS_PENDING = "ChecksPending", Outlook.HELD  # it has quota
     QUOTA_EVICTED = "QuotaEvicted", Outlook.HELD  # it has been told to give up its quota
     WORKLOAD_INACTIVE = "WorkloadInactive", Outlook.HELD
+    NOT_CHARGED = "NotCharged", Outlook.HELD  # no Workload that is admitted covers the pod
     NO_PRICE = "NoPrice", Outlook.HELD  # its devices cannot be charged
     TERMINATING = "Terminating", Outlook.HELD
     OTHER_SCHEDULER = "OtherScheduler", Outlook.HELD

@@ -27,6 +27,7 @@ from drayman.placement.decision.outcomes import (
     Lacking,
     NoNode,
     NoPlacement,
+    NotCharged,
     PromisedAway,
     Unfinished,
 )
@@ -60,6 +61,8 @@ def before_nodes(world: World, outcome: NoPlacement | Fitting, pod: Pod) -> Head
     match outcome:
         case Lacking(error):
             return lacking(world.state, pod, error)
+        case NotCharged(message):
+            return not_charged(message)
         case PromisedAway(claim, nomination):
             return given_back(claim, nomination.pod)
         case KeptOut(demand, withheld):
@@ -79,6 +82,8 @@ def before_a_demand(
             return held_by_itself(pod)
         case Lacking(error):
             return lacking(state, pod, error, knows_templates=knows_templates)
+        case NotCharged(message):
+            return not_charged(message)
         case PromisedAway(claim, nomination):
             return given_back(claim, nomination.pod)
         case KeptOut(_, withheld):
@@ -134,6 +139,12 @@ def lacking(
                 Reason.CLAIM_DELETING,
                 f"Claim {name} is being deleted; no pod can start to use it.",
             )
+        case ClaimLack.SHARE:
+            return Headline.of(Reason.NO_SUCH_DEVICE, _sentence(error))
+        case ClaimLack.SHARE_INVALID:
+            return Headline.of(Reason.CLAIM_INVALID, _sentence(error))
+        case ClaimLack.CONTESTED:
+            return Headline.of(Reason.DEVICES_IN_USE, _sentence(error))
         case ClaimLack.FOREIGN:
             return Headline.of(
                 Reason.CLAIM_FOREIGN,
@@ -152,6 +163,11 @@ def lacking(
                     f" {pod.metadata.namespace}.",
                 )
             return Headline.of(Reason.CLAIM_PENDING, _sentence(error))
+
+
+def not_charged(message: str) -> Headline:
+    """Why a pod waits that no quota covers."""
+    return Headline.of(Reason.NOT_CHARGED, f"No quota covers the pod: {message}")
 
 
 def given_back(claim: ResourceClaim, pod: Pod) -> Headline:

@@ -1,8 +1,8 @@
 """Keeps the room of workloads that were admitted from queues, so that it is still there when their pods are.
 
-Whoever admitted a workload has found a place for each of its pods and written that down (`quota/fitting`). Until a pod appears, its place
-is out of reach for all others. Then it is promised to the pod (`Nominations`), which takes it, or something else that is free and suits it
-better.
+The controller that admits a workload has found a place for each of its pods and written that down (`quota/fitting`). Until a pod appears,
+its place is out of reach for all others. Then it is promised to the pod (`Nominations`), which takes it, or something else that is free and
+suits it better. The promise ends with the admission, or when the workload needs no more pods than it has on nodes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class AdmittedRoom:
 
     def __init__(self, state: ClusterState, nominations: Nominations) -> None:
         self._state = state
-        self._rooms = Rooms(state)
+        self._rooms = Rooms(state, changed=self._place_changed)
         self._nominations = nominations
 
     def note_workload(self, workload: Workload) -> None:
@@ -53,6 +53,14 @@ class AdmittedRoom:
     def note_gone(self, pod: Pod) -> None:
         """A pod is deleted: if the workload goes on, another one takes its place."""
         self._rooms.lose(pod)
+
+    def _place_changed(self, pod: Pod, place: ReservedPlace | None) -> None:
+        if place is not None:
+            self._promise(pod, place)
+            return
+        promised = self._nominations.get(pod.metadata.uid)
+        if promised is not None and promised.is_asked_for:
+            self._nominations.withdraw(pod.metadata.uid)
 
     def _promise(self, pod: Pod, place: ReservedPlace) -> None:
         self._rooms.book.fulfil(pod.metadata.uid)

@@ -4,7 +4,9 @@ The first few units that are refused for lack of room get a reservation, if it i
 Where nothing is known about any pod, all of this costs one look. Finding a moment takes several decisions, so it is done in parts, and no
 more than a small share of the scheduler's time goes into it. Until it is found, nothing is held back.
 
-A reservation is made anew whenever its unit was tried again in vain: something has ended, or its moment has passed without that.
+A reservation is renewed whenever its unit is refused again: something has ended, or its moment has passed without that. It stays in force
+until the new one is found. If none is found, it is withdrawn for a stated reason (`Withdrawal`), and not at once if no moment is known any
+more: what a pod leaves is shown piece by piece, first that it has ended, then that its devices are free.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Hashable
+from enum import Enum
 from typing import Final
 
 from msgspec import Struct
@@ -51,6 +54,18 @@ LONGEST_S: Final = 10.0
 """The work that goes into one reservation. What takes longer is given up until the unit is tried again."""
 SAME_S: Final = 1.0
 """A moment that moves by less stays the same for others."""
+DOUBT_S: Final = 5.0
+"""How long a reservation stays in force though no moment is found at which its unit fits."""
+
+
+class Withdrawal(Enum):
+    """Why room is not reserved for a unit any more."""
+
+    ENDED = "it does not wait for room any more"
+    PROMISED = "other pods are preempted for it"
+    UNKNOWN = "it is not known any more when there will be room for it"
+    LATE = "its moment has passed, and the search for another one takes too long"
+    OUTRANKED = f"room is reserved for {MOST_RESERVATIONS} others that come before it"
 
 
 class Held(Struct, frozen=True, eq=False):
@@ -83,6 +98,9 @@ class Reserving:
         self._searches: dict[str, _Search] = {}
         self._line = ReservationLine(queue)
         self._due_at = 0.0
+        self._doubted: dict[str, float] = {}  # since when, by key of the unit
+        self.withdrawn: Callable[[Reservation, Withdrawal], None] = lambda *_: None
+        """Called with each reservation that is withdrawn without another one in its place."""
         queue.unit_left = self.give_up
 
     @property
@@ -163,8 +181,16 @@ class Reserving:
 
     def refused(self, entry: QueuedUnit, why: NoNode | NoRoom) -> None:
         """There is no room for a unit: when will there be?"""
-        if not self._state.runs.tells_anything or self._is_promised(entry) or _only_joins(why):
+        if self._is_promised(entry):
+            self.give_up(entry.key, Withdrawal.PROMISED)
+            return
+        if _only_joins(why):
             self.give_up(entry.key)
+            return
+        if not self._state.runs.tells_anything:
+            self._line.leave(entry.key)
+            self._searches.pop(entry.key, None)
+            self._settle(entry, Withdrawal.UNKNOWN)
             return
         search = self._searches.get(entry.key)
         if search is not None:
@@ -178,12 +204,20 @@ class Reserving:
             self._line.take(entry.key)
             self._searches[entry.key] = _Search(entry, self._search(entry))
 
-    def give_up(self, key: str) -> None:
+    def give_up(self, key: str, why: Withdrawal = Withdrawal.ENDED) -> None:
         """A unit does not wait for room, or has it: nothing is reserved for it."""
         self._line.leave(key)
         self._searches.pop(key, None)
-        if self._standing.pop(key, None) is not None:
+        if self._withdraw(key, why):
             self._queue.wake(Wake.RESERVATIONS)
+
+    def _withdraw(self, key: str, why: Withdrawal) -> bool:
+        """Returns whether anything was reserved."""
+        self._doubted.pop(key, None)
+        former = self._standing.pop(key, None)
+        if former is not None:
+            self.withdrawn(former, why)
+        return former is not None
 
     def advance(self, part_s: float) -> bool:
         """Look for moments, for about so long. Returns whether there is more to do."""
@@ -203,13 +237,13 @@ class Reserving:
     def _go_on(self, search: _Search) -> bool:
         """Do a part of a search. Returns whether it was the last."""
         begun = self._clock()
-        found: Reservation | None = None
+        found: Reservation | Withdrawal = Withdrawal.LATE
         try:
             next(search.steps)
         except StopIteration as end:
-            found = end.value
+            found = end.value or Withdrawal.UNKNOWN
         except UnfinishedError:
-            pass  # it is tried again with its unit
+            pass  # it is retried with its unit
         except Exception:
             # As in a round: a unit that the scheduler cannot handle must not hold up the others.
             _log.exception("%s", search.entry)
@@ -243,20 +277,36 @@ class Reserving:
             )
         )
 
-    def _settle(self, entry: QueuedUnit, found: Reservation | None) -> None:
-        if self._queue.unit(entry.key) is not entry:
+    def _settle(self, entry: QueuedUnit, found: Reservation | Withdrawal) -> None:
+        key = entry.key
+        if self._queue.unit(key) is not entry:
             return
-        before = self._standing.pop(entry.key, None)
+        before = self._standing.get(key)
         if self._is_promised(entry):
-            found = None
-        if found is not None:
-            self._standing[entry.key] = found
-            left = max(found.at - self._wall_clock(), LEAST_REST_S)
-            self._queue.wake_at(entry, self._clock() + left)
+            self.give_up(key, Withdrawal.PROMISED)
+        elif isinstance(found, Reservation):
+            self._doubted.pop(key, None)
+            self._standing[key] = found
+            self._try_again(entry, found.at - self._wall_clock())
             for late in self.standing[MOST_RESERVATIONS:]:
-                del self._standing[late.key]
-        if not _is_same(before, found):
-            self._queue.wake(Wake.RESERVATIONS)
+                self._withdraw(late.key, Withdrawal.OUTRANKED)
+            if not _is_same(before, self._standing.get(key)):
+                self._queue.wake(Wake.RESERVATIONS)
+        elif before is not None and not self._stays(entry, before, found):
+            self.give_up(key, found)
+
+    def _stays(self, entry: QueuedUnit, before: Reservation, why: Withdrawal) -> bool:
+        """Whether a reservation stays in force for now, though it was not renewed."""
+        if why is Withdrawal.LATE:
+            return before.at > self._wall_clock()
+        now = self._clock()
+        left = self._doubted.setdefault(entry.key, now) + DOUBT_S - now
+        if left > 0:
+            self._try_again(entry, left)
+        return left > 0
+
+    def _try_again(self, entry: QueuedUnit, in_s: float) -> None:
+        self._queue.wake_at(entry, self._clock() + max(in_s, LEAST_REST_S))
 
     # How units are asked about.
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from drayman.api.catalog import kind_of_type
 from drayman.api.core import Pod
-from drayman.api.resource import ResourceClaim
+from drayman.api.resource import DeviceTaintRule, ResourceClaim
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
 from drayman.api.struct import ApiStruct
 from drayman.cluster.rights import FOLLOW, Right
@@ -23,6 +23,8 @@ _WRITES: Final[Mapping[type[ApiStruct], tuple[str, ...]]] = {
     PersistentVolume: ("patch",),
     PersistentVolumeClaim: ("patch",),
     ResourceClaim: ("create", "patch", "delete"),
+    # For devices that two claims hold.
+    DeviceTaintRule: ("create", "delete"),
 }
 """What is done with objects of the kinds that are followed."""
 

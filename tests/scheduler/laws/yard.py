@@ -23,6 +23,7 @@ from drayman.placement.runs.declaring import RUNTIME
 from drayman.placement.state import ClusterState
 from drayman.scheduler.cycle import Cycle
 from drayman.scheduler.queue import Queue
+from drayman.scheduler.reserving import Withdrawal
 from oracle.build import device, device_class, exactly, piece
 
 BEGIN = 1_800_000_000.0
@@ -72,6 +73,10 @@ class Yard:
     """Called whenever there is nothing left to decide."""
     look_s: float = 0.0
     """How much time passes with each look at the clock: with some, gangs that were refused rest before they are tried again."""
+    lingering_s: float = 0.0
+    """How long the devices of a pod stay with its claim after the pod has ended, with decisions in between."""
+    withdrawn: list[tuple[float, Reservation, Withdrawal]] = field(default_factory=list)
+    """Reservations that were withdrawn, when and why."""
 
     def __post_init__(self) -> None:
         self.queue = Queue()
@@ -84,6 +89,9 @@ class Yard:
             policy=Policy.BEST,
             binding_timeout_s=600.0,
             nominations=self.nominations,
+        )
+        self.cycle.reserving.withdrawn = lambda each, why: self.withdrawn.append(
+            (self.now, each, why)
         )
         self.versions = 0
         self.ends: list[tuple[float, str]] = []
@@ -242,6 +250,10 @@ class Yard:
         self.state.set_pod(_changed(pod, node, "Succeeded", pod.status.start_time or ""))
         self.state.delete_pod(pod)
         if work.devices:
+            if self.lingering_s:
+                self.decide()
+                self.settle(self.lingering_s)
+                self.now += self.lingering_s
             self._set_claim(self._claim(name, work.devices))
 
 

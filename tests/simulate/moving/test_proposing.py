@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,14 +10,27 @@ import pytest
 from drayman.api.codec import convert, to_dict
 from drayman.api.core import Pod
 from drayman.api.jobs import Job
+from drayman.api.kueue_workload import Workload
 from drayman.api.resource import ResourceClaim
+from drayman.placement.runs.declaring import RUNTIME
 from drayman.placement.world import World
+from drayman.quota.fitting.rooms import ROOM
+from drayman.reasons.reason import Reason
 from drayman.simulate.moving.movers import Bar
 from drayman.simulate.moving.proposing import propose
 from drayman.simulate.moving.report import DefragReport
 from drayman.simulate.moving.units import waiting_units
-from simulate.cluster import held, pod
-from simulate.moving.fragments import RACK, budget, fragmented, group, member, running
+from placement.everything import everything
+from simulate.cluster import DRIVER, held, pod
+from simulate.moving.fragments import (
+    RACK,
+    STARTED,
+    budget,
+    fragmented,
+    group,
+    member,
+    running,
+)
 
 Present = tuple[Pod, ResourceClaim]
 
@@ -352,3 +366,80 @@ def test_the_world_stays_as_it_is() -> None:
     first = proposal(world)
     assert proposal(world) == first
     assert proposal(world.with_objects(world.objects)) == first
+
+
+def declares(seconds: int) -> dict[str, Any]:
+    return {"annotations": {RUNTIME: f"{seconds}s"}}
+
+
+def test_what_is_reserved_is_not_offered_to_others() -> None:
+    """A pod that needs all of a node waits until another one ends there, which cannot be moved. What is free there until then is for pods
+    that end before, and for no others."""
+    world = fragmented(
+        {"a": 4},
+        [running("x", "a", [0, 1], metadata=declares(3600))],
+        [
+            pod("big", "four", priority=10),
+            pod("endless", "one"),
+            pod("short", "one", metadata=declares(60)),
+        ],
+    )
+    rooms = {room.name.rpartition("/")[2]: room for room in proposal(world).rooms}
+    assert {name: room.fits for name, room in rooms.items()} == {
+        "big": False,
+        "endless": False,
+        "short": True,
+    }
+    waits = rooms["endless"].waits
+    assert waits is not None
+    assert waits.reason is Reason.ROOM_RESERVED
+
+
+def test_the_places_of_admitted_workloads_are_theirs() -> None:
+    """A workload is admitted with a place for each of its two pods, one of which exists. That pod can have its place, the other one's place
+    is taken, and a third pod gets neither."""
+    places = [
+        {"podSet": "main", "number": number, "node": "a", "devices": [given]}
+        for number, given in enumerate(allocation("a", f"gpu-{n}") for n in range(2))
+    ]
+    mine = {"labels": {"kueue.x-k8s.io/podset": "main"}, "ownerReferences": [TRAIN]}
+    first, stranger = pod("first", "one", metadata=mine), pod("stranger", "one")
+    world = fragmented(
+        {"a": 2}, [], [first, stranger], queued_workloads=(admitted(first, 2, places),)
+    )
+    before = everything(world.state)
+    rooms = {room.name.rpartition("/")[2]: room for room in proposal(world).rooms}
+    assert {name: room.fits for name, room in rooms.items()} == {"first": True, "stranger": False}
+    assert everything(world.state) == before
+
+
+TRAIN = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "job-train"}
+
+
+def allocation(pool: str, device: str) -> dict[str, Any]:
+    result = {"request": "gpu", "driver": DRIVER, "pool": pool, "device": device}
+    return {"devices": {"results": [result]}}
+
+
+def admitted(of: Pod, count: int, places: list[dict[str, Any]]) -> Workload:
+    """The workload `train`, for so many pods that are like this one."""
+    true = {"status": "True", "reason": "x", "message": "", "lastTransitionTime": STARTED}
+    assigned = {"name": "main", "flavors": {}, "count": count}
+    template = {"spec": to_dict(of.spec)}
+    metadata = {
+        "name": "train",
+        "namespace": "default",
+        "annotations": {ROOM: json.dumps({"places": places})},
+        "ownerReferences": [TRAIN],
+    }
+    return convert(
+        Workload,
+        {
+            "metadata": metadata,
+            "spec": {"podSets": [{"name": "main", "count": count, "template": template}]},
+            "status": {
+                "conditions": [{"type": each, **true} for each in ("QuotaReserved", "Admitted")],
+                "admission": {"clusterQueue": "q", "podSetAssignments": [assigned]},
+            },
+        },
+    )

@@ -145,7 +145,8 @@ def _roles() -> list[Object]:
     logs = _resources(_READ, ("", ["namespaces", "pods/log", "pods/status"]))
     edit = _resources([*_READ, *_WRITE], *_WORKLOADS)
     secrets = _resources([*_READ, *_WRITE], ("", ["secrets"]))
-    pods = _resources(["create"], ("", ["pods/eviction", "pods/exec", "serviceaccounts/token"]))
+    connecting = ["pods/attach", "pods/exec", "pods/portforward"]
+    pods = _resources(["create"], ("", [*connecting, "pods/eviction", "serviceaccounts/token"]))
     rbac = _resources([*_READ, *_WRITE], (GROUP, ["rolebindings", "roles"]))
     local = _resources(["create"], ("authorization.k8s.io", ["localsubjectaccessreviews"]))
     parts = [

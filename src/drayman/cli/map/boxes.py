@@ -20,7 +20,7 @@ from drayman.printable import printable
 from drayman.questions.devices.node_layout import NodeLayout, NumaNode, Package, Root, layout
 from drayman.questions.devices.node_map import node_map
 from drayman.questions.devices.node_places import node_places
-from drayman.questions.devices.reading import UNSEEN_HOLDER, Reading, Share
+from drayman.questions.devices.reading import UNSEEN_HOLDER, Reading, Share, memory_limits
 from drayman.reasons.naming import taint_title
 from drayman.simulate.capacity_left import capacity_use
 from drayman.simulate.unit_counts import HELD, Unit, count_by_kind
@@ -94,7 +94,11 @@ class NodeDrawing:
     def _named(self, width: int) -> dict[str, str]:
         """What holders are called in boxes of that width: their names, or, if one is too long, numbers that are explained below."""
         longest = max(map(len, self._styles), default=0)
-        if longest <= width - self._name - _STATE - 2:
+        members = (standing for unit in self._units for standing in unit.members)
+        limits = max(
+            (sum(len(text) + 2 for text in self._limits(each)) for each in members), default=0
+        )
+        if longest <= width - self._name - _STATE - 2 - limits:
             return {holder: holder for holder in self._styles}
         return {holder: f"#{number}" for number, holder in enumerate(self._styles, 1)}
 
@@ -178,6 +182,7 @@ class NodeDrawing:
         elif standing.state is State.UNKNOWN:
             line.append(UNSEEN_HOLDER, style="dim")
         elif shares:
+            line.append("".join(f"{text}  " for text in self._limits(standing)))
             holders = self._reading.holders(standing.id)
             line.append(", ".join(self._labels[holder] for holder in holders), style=style)
         if standing.taints:
@@ -187,15 +192,20 @@ class NodeDrawing:
         yield line
         if standing.state is State.SHARED:
             for share in shares:
-                yield self._share(share)
+                yield self._share(share, standing)
 
-    def _share(self, share: Share) -> Text:
+    def _limits(self, standing: DeviceStanding) -> list[str]:
+        """The memory limits of the claims that share a device."""
+        shares = self._reading.shares.get(standing.id, ())
+        return [text for share in shares for text in memory_limits(share, standing)]
+
+    def _share(self, share: Share, standing: DeviceStanding) -> Text:
         from rich.text import Text
 
         line = Text("  ", no_wrap=True, overflow="ellipsis")
         line.append(self._labels[share.holder], style=self._styles[share.holder])
         consumed = [f"{name.rpartition('/')[2]} {q}" for name, q in share.consumed.items()]
-        return line.append("  " + ", ".join(consumed))
+        return line.append("  " + ", ".join((*consumed, *memory_limits(share, standing))))
 
     def _on_offer(self, unit: Unit) -> Iterator[Text]:
         """What is still available of a unit that is offered in parts, by profile."""

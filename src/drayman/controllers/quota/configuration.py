@@ -98,6 +98,8 @@ class _File(ApiStruct):
     managed_jobs_namespace_selector: LabelSelector | None = None
     integrations: _Integrations = _Integrations()
     object_retention_policies: _ObjectRetention | None = None
+    uncharged_grace_period: str = "1m"
+    """Not in Kueue's Configuration."""
     feature_gates: dict[str, bool] = field(default_factory=dict)
 
 
@@ -127,6 +129,8 @@ class QueueConfiguration(Struct, frozen=True):
     """How long Workloads are kept that have ended; None: for ever."""
     keep_deactivated_s: float | None = None
     """How long Workloads are kept that were deactivated here, and then deleted with their owners; None: for ever."""
+    uncharged_grace_s: float = 60.0
+    """For how long pods may be on nodes that no quota covers, or that cost more than was admitted."""
     dispatching: Dispatching = Dispatching()
 
     @property
@@ -202,6 +206,7 @@ def configuration_of(value: Json, name: str = "configuration") -> QueueConfigura
         gates=Gates.of_configuration(value),
         keep_finished_s=_seconds(retention.after_finished),
         keep_deactivated_s=_seconds(retention.after_deactivated_by_kueue),
+        uncharged_grace_s=parse_duration(given.uncharged_grace_period),
         dispatching=Dispatching(
             given.namespace,
             given.multi_kueue.origin,
@@ -239,6 +244,7 @@ def _file_errors(given: _File) -> Iterator[FieldError]:
     yield from _duration_errors(
         f"{path}.afterDeactivatedByKueue", retention.after_deactivated_by_kueue
     )
+    yield from _duration_errors("unchargedGracePeriod", given.uncharged_grace_period)
     yield from _dispatching_errors(given.multi_kueue)
 
 

@@ -177,7 +177,7 @@ class LostNodes:
             replace(known.status, admission=found, unhealthy_nodes=()),
             failed.append,
             partial(self._report, lost, found),
-            annotations={} if room is None else {ROOM: room},
+            annotations={ROOM: room or ""},
         )
         await write_together(self._shared.client, [bundle])
         if failed:

@@ -79,7 +79,9 @@ class RoomKeeping:
         """What is to be written down about room: pods have moved, or somebody else has changed it."""
         self._breaks = Breaks()
         self._timer: asyncio.TimerHandle | None = None
-        self._lost = asyncio.Event()
+        self._due = asyncio.Event()
+        self._is_lost = False
+        """Whether room may be lost, rather than only written down otherwise."""
         self._first: list[Callable[[], Awaitable[None]]] = []
         view.listen(self._changed)
         view.listen_to_improvements(self._something_improved)
@@ -90,7 +92,8 @@ class RoomKeeping:
 
     def look_again(self) -> None:
         """Something may be lost."""
-        self._lost.set()
+        self._is_lost = True
+        self._due.set()
 
     def rearrange(self, known: Known, admission: Admission) -> str | Unfit | None:
         """Find and keep room for a workload whose places have changed. Returns as `admit` does."""
@@ -112,6 +115,18 @@ class RoomKeeping:
         if not self._is_needed(admission):
             return True
         return self._used().clearing.fits(entry, admission, without)
+
+    def unseated(self, entry: Entry, admission: Admission) -> int:
+        """How many pods of a workload find no room as things are."""
+        return self._used().clearing.unseated(entry, admission)
+
+    def seats(self, entry: Entry, admission: Admission, node: str, without: frozenset[str]) -> int:
+        """How many pods of a workload find room on a node if others, by key, are gone."""
+        return self._used().clearing.seats(entry, admission, node, without)
+
+    def nodes_of(self, key: str) -> frozenset[str]:
+        """The nodes on which a workload has pods or room."""
+        return self._used().clearing.nodes_of(key)
 
     def speaks_for_shape(self, entry: Entry) -> bool:
         """Whether what is said of a workload holds for all of its queue that have its shape."""
@@ -143,9 +158,9 @@ class RoomKeeping:
         own = rooms.text_of("/".join(known.key))
         is_over = life.is_evicted(known.status) or life.is_finished(known.status)
         if own and own != text and life.holds_quota(known.status) and not is_over:
-            # Somebody else has changed or removed what we wrote.
+            # Another client has changed or removed what was written, or the pods have moved.
             self._unwritten[known.key] = own
-            self._lost.set()
+            self._due.set()
             return
         rooms.follow(known.workload)
 
@@ -167,13 +182,15 @@ class RoomKeeping:
         if type_ is Pod:
             for each in (used.rooms, used.departing):
                 each.lose(notice.object) if gone else each.see(notice.object)
+            if used.rooms.has_moved:
+                self._due.set()
         elif type_ is ResourceClaim:
             if gone:
                 used.departing.lose_claim(notice.object)
             else:
                 used.departing.see_claim(notice.object)
         elif type_ in _LOSING:
-            self._lost.set()
+            self.look_again()
 
     def _something_improved(self) -> None:
         if self._timer is None:
@@ -188,16 +205,22 @@ class RoomKeeping:
     async def run(self) -> None:
         """Works until cancelled: looks at what is kept whenever nodes or devices change."""
         while True:
-            await self._lost.wait()
+            await self._due.wait()
             await asyncio.sleep(_GATHER_S)
-            self._lost.clear()
+            self._due.clear()
             await self._write_down()
-            for first in self._first:
-                await first()
-            await self._review()
-            await self._write_down()
+            if self._is_lost:
+                self._is_lost = False
+                for first in self._first:
+                    await first()
+                await self._review()
+                await self._write_down()
 
     async def _write_down(self) -> None:
+        if self._in_use is not None:
+            for name, text in self._in_use.rooms.take_moved().items():
+                namespace, _, own = name.partition("/")
+                self._unwritten[namespace, own] = text
         unwritten, self._unwritten = self._unwritten, {}
         for key, text in unwritten.items():
             known = self._shared.book.find(key)
@@ -208,15 +231,20 @@ class RoomKeeping:
             except ClusterError as error:
                 _log.warning("Workload %s/%s: %s; looking again", *key, error)
                 self._unwritten.setdefault(key, text)
-                self._lost.set()
+                self._due.set()
 
     async def _review(self) -> None:
-        rooms = None if self._in_use is None else self._in_use.rooms
-        for reservation in () if rooms is None else tuple(rooms.book):
+        if self._in_use is None:
+            return
+        rooms, departing = self._in_use.rooms, self._in_use.departing
+        for reservation in tuple(rooms.book):
             await self._breaks.between()
-            if rooms is None or rooms.book.get(reservation.key) is not reservation:
+            if rooms.book.get(reservation.key) is not reservation:
                 continue
-            found = rooms.fitter.review(reservation, self._shared.clock())
+            with self._view.state.trial() as trial:
+                # What pods that are gone still hold is about to be free, and may be this room.
+                departing.leave(trial)
+                found = rooms.fitter.review(reservation, self._shared.clock())
             namespace, _, name = reservation.key.partition("/")
             known = self._shared.book.find((namespace, name))
             if known is None:
@@ -230,7 +258,7 @@ class RoomKeeping:
                 await self.evict(known, no_room_for(found.message))
             except ClusterError as error:
                 _log.warning("Workload %s: %s; looking again", reservation.key, error)
-                self._lost.set()
+                self.look_again()
 
     async def _note(self, known: Known, text: str) -> None:
         patch = merge_patch({"metadata": {"annotations": {ROOM: text}}})

@@ -233,6 +233,8 @@ def _notes(made: Made, known: Known) -> dict[str, str]:
     """What is written down beside the status."""
     notes = {} if made.room is None else {ROOM: made.room}
     if isinstance(made.decision, Reserved):
+        if made.room is None and known.workload.metadata.annotations.get(ROOM):
+            notes[ROOM] = ""  # of an earlier admission
         notes |= notes_of(made.decision.claims, known.workload.metadata.annotations)
     return notes
 

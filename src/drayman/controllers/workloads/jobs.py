@@ -198,11 +198,11 @@ class JobController(PodOwner[Job]):
 
     async def _untrack(self, pods: Sequence[Pod]) -> None:
         """Takes the job's finalizer off pods. One that is gone is skipped."""
-        bundles = [
+        bundles = (
             Bundle([_untracking(pod)], partial(self._untracking_refused, pod), self._untracked)
             for pod in pods
             if is_tracked(pod)
-        ]
+        )
         await write_together(self.client, bundles)
 
     def _untracked(self, answers: Sequence[object]) -> None:

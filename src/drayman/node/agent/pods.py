@@ -33,17 +33,22 @@ from drayman.node.agent.devices.claims import cdi_ids
 from drayman.node.agent.devices.device_status import device_statuses
 from drayman.node.agent.devices.health import DeviceHealth
 from drayman.node.agent.environment import OwnFacts, SourceError, environment
+from drayman.node.agent.folders import Hidden
 from drayman.node.agent.hindrances import reasons_of
 from drayman.node.agent.images import ImageError, Images
 from drayman.node.agent.launching import edits_for, launch_of
 from drayman.node.agent.lifecycle import Lives
 from drayman.node.agent.limiting import NodeLimits, cpus_of
-from drayman.node.agent.processes.attempts import Launch
+from drayman.node.agent.processes.attempts import Isolation, Launch
 from drayman.node.agent.reporting import StatusWriter, now
 from drayman.node.agent.spec import Container, RunnablePod, ignored_changes, ignored_fields
 from drayman.node.agent.status import status_of
 from drayman.node.agent.steps import Steps, next_steps, phase_after, running
-from drayman.node.agent.unusable import refuse_unusable, refuse_unusable_volumes
+from drayman.node.agent.unusable import (
+    refuse_hidden_volumes,
+    refuse_unusable,
+    refuse_unusable_volumes,
+)
 from drayman.node.agent.volumes.keeping import LOOK_AGAIN_S, PodVolumes
 from drayman.node.cgroups.limits import pod_limits
 from drayman.node.claims import ClaimsError, Devices, NodeClaims
@@ -69,8 +74,9 @@ class NodeContext:
     facts: OwnFacts
     pods_dir: Path
     cdi_dirs: Sequence[Path]
-    own_root: bool
-    """Whether containers get a root of their own also where they mount nothing."""
+    isolation: Isolation
+    """What keeps containers apart. Where it permits mounts, they get a root of their own also if they mount nothing."""
+    hidden: Hidden
     overlays: bool
     """Whether containers may change the roots of their images."""
     limits: NodeLimits
@@ -286,6 +292,8 @@ class PodWorker:
     async def _set_up(self) -> None:
         """What all containers need. Devices come last: they are what others wait for."""
         refuse_unusable_volumes(self.pod.spec.volumes)
+        if self._node.isolation.mounts:
+            refuse_hidden_volumes(self.pod.spec.volumes, self._node.hidden)
         await self._volumes.set_up(self.pod, pod_limits(self.typed).memory)
         if self._devices is None:
             self._devices = await self._node.claims.prepare(self.typed)
@@ -320,7 +328,9 @@ class PodWorker:
             env,
             self._volumes.paths,
             edits,
-            own_root=node.own_root,
+            own_root=node.isolation.mounts,
+            hidden=node.hidden.paths,
+            hides=node.isolation.hides,
             image_root=image_root,
             is_writable=self._may_write_root(container, image_root),
         )

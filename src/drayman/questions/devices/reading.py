@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 from drayman.api.core import Node, Pod
 from drayman.api.errors import SelectorError
 from drayman.api.quantity import Quantity
+from drayman.api.resource import Device, DeviceTaintRule, ResourceClaim, ResourceSlice
 from drayman.api.resource import DeviceRequestAllocationResult as Result
-from drayman.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
 from drayman.cluster import Client, HttpClient
 from drayman.cluster.errors import ForbiddenError, NotFoundError
 from drayman.cluster.resources import (
@@ -26,8 +26,9 @@ from drayman.cluster.resources import (
     RESOURCE_SLICES,
     Resource,
 )
+from drayman.driver_configs.memory_limits import limits_of, reserved_pods
 from drayman.inventory import DeviceId
-from drayman.placement.occupancy import Occupancy, occupancy
+from drayman.placement.occupancy import DeviceStanding, Occupancy, occupancy
 from drayman.questions.devices.queue_names import QueueObjects, queue_names, read_queue_objects
 from drayman.questions.errors import MayNotListError, QuestionError, RefusedList, no_such_node
 from drayman.questions.reading import IN_PAGES, denied, raise_refused
@@ -243,6 +244,20 @@ def allocated(claims: Iterable[ResourceClaim]) -> Iterator[tuple[DeviceId, Resou
     for claim in claims:
         for result in claim.status.results:
             yield DeviceId.of(result), claim, result
+
+
+def memory_limits(share: Share, standing: DeviceStanding) -> tuple[str, ...]:
+    """How much of a device's memory the programs of a claim may use, in words."""
+    record = standing.record
+
+    def find(result: Result) -> Device | None:
+        return record.device if DeviceId.of(result) == record.id else None
+
+    found = limits_of(share.claim, find, reserved_pods)
+    return tuple(
+        f"limit {each.amount}" + (f" x {each.programs}" if each.programs > 1 else "")
+        for each in found
+    )
 
 
 def _shares(claims: tuple[ResourceClaim, ...]) -> dict[DeviceId, tuple[Share, ...]]:

@@ -15,18 +15,21 @@ might who may change Workloads. So it is believed only for workloads that hold q
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 from drayman.allocator import Policy
+from drayman.api.claim_generation import owning_group
 from drayman.api.core import Pod
 from drayman.api.custom_groups import spec_of
 from drayman.api.errors import DecodeError
 from drayman.api.integers import parse_integer
 from drayman.api.kueue import ResourceFlavorSpec, pod_template_of, status_of
 from drayman.api.kueue_workload import Admission, Workload, WorkloadSpec, WorkloadStatus
-from drayman.api.pods import is_finished
+from drayman.api.meta import controller_of
+from drayman.api.pods import entry_claims, is_finished
 from drayman.placement.state import ClusterState
 from drayman.placement.trial import Trial
 from drayman.quota.fitting.belonging import (
@@ -36,11 +39,17 @@ from drayman.quota.fitting.belonging import (
     pod_set_of,
     pods_of,
 )
-from drayman.quota.fitting.book import RoomBook
+from drayman.quota.fitting.book import PlaceChanged, RoomBook
 from drayman.quota.fitting.expecting import PodSetPods, WorkloadPods
 from drayman.quota.fitting.fitter import Fitter, Unfit
 from drayman.quota.fitting.record import Belief, belief_in, read, text_of
-from drayman.quota.fitting.reservation import ReservedPlace, RoomReservation, restored
+from drayman.quota.fitting.reservation import (
+    ReservedPlace,
+    RoomReservation,
+    SharedClaim,
+    place_of,
+    restored,
+)
 from drayman.quota.topology.assignments import placement_of
 from drayman.workloads.queued.life import holds_quota, is_evicted
 from drayman.workloads.queued.life import is_finished as has_finished
@@ -62,20 +71,20 @@ def workload_pods(
     """The pods that a workload has once it is started with an admission. Raises DecodeError and StartError."""
     spec = spec_of(WorkloadSpec, workload)
     status = status_of(WorkloadStatus, workload)
-    done = {each.name: each.count for each in status.reclaimable_pods}
-    there = parse_integer(workload.metadata.annotations.get(PODS_THERE, "")) or 0
     added = additions_for(
         workload.metadata.name, spec.pod_sets, admission, flavors, status.admission_checks
     )
     assigned = {each.name: each for each in admission.pod_set_assignments}
+    started = as_started(spec.pod_sets, added)
+    needed = _less(workload, status)
     sets = []
-    for pod_set in as_started(spec.pod_sets, added):
+    for pod_set in started:
         given = assigned.get(pod_set.name)
         topology = None if given is None else given.topology_assignment
         sets.append(
             PodSetPods(
                 pod_set.name,
-                max(0, pod_set.count - max(there, done.get(pod_set.name, 0))),
+                needed(pod_set.name, pod_set.count),
                 pod_template_of(pod_set.template),
                 None if topology is None else placement_of(topology),
             )
@@ -83,14 +92,28 @@ def workload_pods(
     return WorkloadPods(workload.metadata.namespace, workload.metadata.name, tuple(sets))
 
 
+def _less(workload: Workload, status: WorkloadStatus) -> Callable[[str, int], int]:
+    """For how many pods of a set room is needed: neither for those that ended for good, nor for those that another slice has."""
+    done = {each.name: each.count for each in status.reclaimable_pods}
+    there = parse_integer(workload.metadata.annotations.get(PODS_THERE, "")) or 0
+    return lambda name, count: max(0, count - max(there, done.get(name, 0)))
+
+
 class Rooms:
     """The room of all admitted workloads in one state of the cluster."""
 
-    def __init__(self, state: ClusterState, policy: Policy = Policy.BEST) -> None:
+    def __init__(
+        self,
+        state: ClusterState,
+        policy: Policy = Policy.BEST,
+        changed: PlaceChanged | None = None,
+    ) -> None:
+        """`changed` is called with a waiting pod whose place has changed though neither it nor its workload did (`RoomBook`)."""
         self._state = state
-        self.book = RoomBook(state)
+        self.book = RoomBook(state, changed)
         self.fitter = Fitter(state, self.book, policy)
         self._texts: dict[str, str] = {}  # by key of the workload, what was last read
+        self._moved: dict[str, None] = {}  # workloads whose pods are elsewhere than is written down
         self._handles: dict[str, frozenset[str]] = {}  # of workloads, by their key
         self._by_handle: dict[str, str] = {}  # the other way round
         self._open: dict[str, Workload] = {}  # whose room cannot be judged yet
@@ -142,7 +165,7 @@ class Rooms:
         """Keep other room for a workload. Its pods that are bound have theirs. Returns what to write into its annotation."""
         self._keep_nothing(found.key)
         text = self.keep(workload, found)
-        for pod in tuple(self._pods_of(found.key)):
+        for pod in self._bound_first(found.key):
             self.see(pod)
         return text
 
@@ -188,13 +211,14 @@ class Rooms:
                 self._leaving[key] = None
             return ()
         self._leaving.pop(key, None)
-        if self._texts.get(key) == text:
-            self._give_back_reclaimed(key, status)
-            return ()
-        self._keep_nothing(key)
-        if self._take_over(key, workload, admission, text):
-            self._texts[key] = text
-        found = [(pod, self.see(pod)) for pod in self._pods_of(key)]
+        if self._texts.get(key) != text:
+            self._keep_nothing(key)
+            if self._take_over(key, workload, admission, text):
+                self._texts[key] = text
+            found = [(pod, self.see(pod)) for pod in self._bound_first(key)]
+        else:
+            found = []
+        self._note_needs(key, workload, status, admission)
         return tuple((pod, place) for pod, place in found if place is not None)
 
     def _take_over(self, key: str, workload: Workload, admission: Admission, text: str) -> bool:
@@ -224,14 +248,24 @@ class Rooms:
         """What is written down about the room of a workload, as far as is known."""
         return self._texts.get(key)
 
-    def _give_back_reclaimed(self, key: str, status: WorkloadStatus) -> None:
-        """Pods that ended and will not be replaced need no room."""
-        reservation = self.book.get(key)
-        if reservation is not None:
-            done = {each.name: each.count for each in status.reclaimable_pods}
-            for pod_set in reservation.workload.pod_sets:
-                if pod_set.name in done:
-                    self.book.shrink(key, pod_set.name, pod_set.count - done[pod_set.name])
+    @property
+    def has_moved(self) -> bool:
+        """Whether pods of some workload are elsewhere than is written down."""
+        return bool(self._moved)
+
+    def take_moved(self) -> dict[str, str]:
+        """What is to be written into the annotations of workloads, by key, whose pods are elsewhere than it says. It counts as written."""
+        moved, self._moved = self._moved, {}
+        found = {key: self.book.get(key) for key in moved}
+        return {key: self.replace(each) for key, each in found.items() if each is not None}
+
+    def _note_needs(
+        self, key: str, workload: Workload, status: WorkloadStatus, admission: Admission
+    ) -> None:
+        """Pods that have ended and are not replaced need no room, nor do those that an elastic workload has no more."""
+        needed = _less(workload, status)
+        counts = {each.name: each.count for each in admission.pod_set_assignments}
+        self.book.needs(key, {name: needed(name, n) for name, n in counts.items() if n is not None})
 
     def forget(self, key: str) -> None:
         """The Workload is gone, or was not admitted after all."""
@@ -243,13 +277,14 @@ class Rooms:
     def _keep_nothing(self, key: str) -> None:
         self.book.release(key)
         self._texts.pop(key, None)
+        self._moved.pop(key, None)
         self._open.pop(key, None)
 
     def see(self, pod: Pod) -> ReservedPlace | None:
         """A pod as the server shows it, with or without a node. Returns its place; None if it has none.
 
-        Once the pod has a node it counts there, and its place does not count any more. Whoever keeps the place for the pod in another way
-        before that says so (`RoomBook.fulfil`).
+        Once the pod has a node it counts there, and its place does not count any more. A caller that keeps the place for the pod in another
+        way before that notes it (`RoomBook.fulfil`).
         """
         if not may_belong(pod):
             return None
@@ -266,11 +301,39 @@ class Rooms:
         pod_set = pod_set_of(pod, [each.name for each in reservation.workload.pod_sets])
         place = self.book.hand_over(key, pod_set, pod)
         if pod.spec.node_name:
-            self.book.fulfil(pod.metadata.uid)
+            self._settle(pod)
         return place
+
+    def _settle(self, pod: Pod) -> None:
+        """The place of a bound pod is where the pod is: that is what the next one needs, and nothing else."""
+        moved = self.book.settle(pod.metadata.uid, partial(self._place_of, pod))
+        if moved is not None:
+            self._moved[moved] = None
+
+    def _place_of(self, pod: Pod, place: ReservedPlace) -> ReservedPlace | None:
+        """What a bound pod has; None if not all of it is known yet."""
+        claims = self._state.claims_used_by(pod)
+        entries = sum(name != "" for _, name in entry_claims(pod))
+        extended = pod.status.extended_resource_claim_status is not None
+        own, shared = [], []
+        for claim in claims:
+            allocation, maker = claim.status.allocation, controller_of(claim.metadata)
+            if allocation is None or owning_group(claim) is not None:
+                return None
+            if maker is not None and maker.uid == pod.metadata.uid:
+                own.append(allocation)
+            else:
+                shared.append(SharedClaim(uid=claim.metadata.uid, allocation=allocation))
+        # The claim for extended resources may not be known yet.
+        if len(claims) < entries + extended or (place.devices and not own):
+            return None
+        mapped, node = self._state.mapped_devices, pod.spec.node_name
+        return place_of(place.pod_set, place.number, place.pod, node, own, shared, mapped)
 
     def lose(self, pod: Pod) -> None:
         """A pod is gone or has ended. Its place is kept for the next one until the workload says that none comes (`reclaimablePods`)."""
+        if pod.spec.node_name:
+            self._settle(pod)
         for handle in handles_of_pod(pod):
             known = self._pods.get(handle, {})
             known.pop(pod.metadata.uid, None)
@@ -290,6 +353,9 @@ class Rooms:
     def _workload_of(self, pod: Pod) -> str | None:
         known = map(self._by_handle.get, handles_of_pod(pod))
         return next((key for key in known if key is not None), None)
+
+    def _bound_first(self, key: str) -> list[Pod]:
+        return sorted(self._pods_of(key), key=lambda pod: not pod.spec.node_name)
 
     def _pods_of(self, key: str) -> Iterable[Pod]:
         handles = self._handles.get(key, (key,))

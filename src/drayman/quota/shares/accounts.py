@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from fractions import Fraction
 from typing import Protocol
 
 from drayman.placement.queueing.limits import exceeds
-from drayman.placement.queueing.queues import QueueTree
+from drayman.placement.queueing.queues import Amount, QueueTree
 from drayman.quota.shares.groups import (
     Group,
     Strength,
@@ -54,11 +55,11 @@ class AccountsView(Protocol):
     def groups(self) -> Mapping[str, Group]: ...
 
     @property
-    def used(self) -> Mapping[str, int]:
+    def used(self) -> Mapping[str, Amount]:
         """By each queue with those below it."""
 
     @property
-    def firm(self) -> Mapping[str, int]:
+    def firm(self) -> Mapping[str, Amount]:
         """What of it is used by work that is not preemptible."""
 
     def capacity(self) -> int:
@@ -218,6 +219,6 @@ class Accounts:
                 self.firm[name] += sign * worker.amount
 
 
-def amount(workers: Sequence[Worker]) -> int:
+def amount(workers: Sequence[Worker]) -> Amount:
     """What pods take together."""
-    return sum(each.amount for each in workers)
+    return sum((each.amount for each in workers), start=Fraction(0))

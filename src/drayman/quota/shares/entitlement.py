@@ -108,7 +108,7 @@ class Entitlement:
         workers: Workers,
         changed: Sequence[Workers],
         lost: Sequence[Workers],
-        before: Mapping[str, int],
+        before: Mapping[str, Amount],
     ) -> bool:
         """Whether parties may go, or move, for pods of a group. `before` is what queues used; the accounts show what they would.
 
@@ -206,7 +206,7 @@ class Entitlement:
             return True
         return left > queue.quota and not is_beyond(wanted, own)
 
-    def _is_balanced(self, taking: str, giving: str, used: Mapping[str, int]) -> bool:
+    def _is_balanced(self, taking: str, giving: str, used: Mapping[str, Amount]) -> bool:
         """Whether a queue that has taken something is not fuller than is fair, where queues use so much."""
         if used[taking] <= self._shares[taking] or self._shares[giving] <= 0:
             return True

@@ -9,7 +9,7 @@ from drayman.api.core import Pod
 from drayman.api.pods import priority_of
 from drayman.api.resource import ResourceClaim
 from drayman.inventory.identity import DeviceId
-from drayman.placement.joint.seating import Seat
+from drayman.placement.joint.seating import Seat, Seats
 from drayman.placement.world import World
 from drayman.simulate.moving.choosing import Obstacle
 from drayman.simulate.moving.movers import Cost, Mover, Movers, cost_of, has_run
@@ -24,7 +24,7 @@ from drayman.simulate.moving.report import (
 )
 from drayman.simulate.moving.searching import STEPS, Searching, Settled
 from drayman.simulate.moving.sequence import Moves, Step
-from drayman.simulate.moving.units import Deciding, Otherwise, Unit
+from drayman.simulate.moving.units import Deciding, Otherwise, Refused, Unit
 from drayman.workloads.makers import known_as
 
 MOST_MOVES: Final = 32
@@ -40,8 +40,11 @@ def propose(
     """
     deciding, movers = Deciding(world), Movers(world)
     with world.state.trial():
-        settled = Searching(deciding, movers, most, steps).make_room(units)
-    rooms = [_room(world, deciding, each) for each in settled]
+        deciding.count_reserved()
+        before = {unit: deciding.decide(unit) for unit in units}
+        with world.state.trial():
+            settled = Searching(deciding, movers, most, steps).make_room(units)
+        rooms = [_room(world, deciding, each, before[each.unit]) for each in settled]
     moved = [
         step.mover
         for each in settled
@@ -58,10 +61,14 @@ def propose(
     )
 
 
-def _room(world: World, deciding: Deciding, settled: Settled) -> Room:
+def _room(
+    world: World, deciding: Deciding, settled: Settled, now: Seats | Refused | Otherwise
+) -> Room:
     unit = settled.unit
-    now = deciding.decide(unit)
-    waits = None if isinstance(now, tuple) else deciding.why(now.outcome, unit.first)
+    if isinstance(now, tuple):
+        waits = deciding.reserved_for_others(unit) if _is_refused(settled) else None
+    else:
+        waits = deciding.why(now.outcome, unit.first)
     match settled.outcome:
         case Moves(_, steps, seats):
             return Room(
@@ -76,6 +83,10 @@ def _room(world: World, deciding: Deciding, settled: Settled) -> Room:
         case Otherwise():
             obstacle = "it waits for something other than room"
             return Room(name=unit.name, fits=False, waits=waits, obstacle=obstacle)
+
+
+def _is_refused(settled: Settled) -> bool:
+    return not isinstance(settled.outcome, Moves)
 
 
 def _step(step: Step, now: float) -> MoveStep:

@@ -66,11 +66,15 @@ def remaining(
         if isinstance(left, Changed):
             return left
         intents.append(Intent(unit, tuple(left)))
+    keys = {deciding.key_of(intent.unit) for intent in intents}
+    deciding.reserve(each for key, each in deciding.reservations().items() if key not in keys)
     with world.state.trial():
-        moves = carried_out(deciding, intents, promised=promised)
-    if isinstance(moves, Stuck) and promised:
+        deciding.count_reserved()
         with world.state.trial():
-            moves = carried_out(deciding, intents)
+            moves = carried_out(deciding, intents, promised=promised)
+        if isinstance(moves, Stuck) and promised:
+            with world.state.trial():
+                moves = carried_out(deciding, intents)
     if isinstance(moves, Stuck):
         return _stuck(intents[moves.intent].unit, moves.mover)
     steps = sorted((step for each in moves for step in each.steps), key=lambda step: step.number)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence, Set
+from itertools import pairwise
 from typing import Final
 
 from msgspec import Struct
@@ -53,12 +54,28 @@ class Searching:
         self._next = 1  # the number of the next step
 
     def make_room(self, units: Sequence[Unit]) -> list[Settled]:
-        """Move pods so that the units fit, as many of them as possible, the first ones first, and let them have the room."""
+        """Move pods so that the units fit, as many of them as possible, the first ones first, and let them have the room.
+
+        Where that is impossible for a unit for which the scheduler reserves room, no other unit gets that.
+        """
+        own = self._deciding.reservations()
+        keys = [self._deciding.key_of(unit) for unit in units]
+        self._deciding.reserve(each for key, each in own.items() if key not in keys)
+        ends = [at for at, key in enumerate(keys, 1) if key in own or at == len(keys)]
+        found: list[Settled] = []
+        for begin, end in pairwise((0, *ends)):
+            found += self._make_room(units[begin:end], is_last=end == len(units))
+            reservation = own.get(keys[end - 1])
+            if reservation is not None and not isinstance(found[-1].outcome, Moves):
+                self._deciding.reserve((reservation,))
+        return found
+
+    def _make_room(self, units: Sequence[Unit], *, is_last: bool) -> list[Settled]:
         left = list(units)
         found: list[Settled] = []
         while left:
             turns = self._turns(left)
-            done = self._together(turns)
+            done = self._together(turns, is_last=is_last)
             if len(done) == 0:
                 done = [self._alone(left[0], turns[0])]
             found += done
@@ -98,7 +115,7 @@ class Searching:
         self._refused[shape] = intent
         return Settled(unit, intent)
 
-    def _together(self, turns: Sequence[Settled | _Turn]) -> list[Settled]:
+    def _together(self, turns: Sequence[Settled | _Turn], *, is_last: bool) -> list[Settled]:
         """Carry out as many as work together, counted from the first. Returns what became of them."""
         number = len(turns)
         while number:
@@ -107,9 +124,9 @@ class Searching:
                 tried = carried_out(self._deciding, intents, self._next)
             if not isinstance(tried, Stuck):
                 # What comes last need not be carried out once more: nothing is tried on top of it.
-                is_last = number == len(turns)
+                is_over = is_last and number == len(turns)
                 return self._settled(
-                    turns[:number], tried if is_last else self._carried_out(intents)
+                    turns[:number], tried if is_over else self._carried_out(intents)
                 )
             stuck = intents[tried.intent]
             number = next(

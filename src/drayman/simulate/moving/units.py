@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -21,12 +22,20 @@ from drayman.placement.gangs.importance import importance_of_waiting
 from drayman.placement.joint.gangs import Flawed, GangDecider, Incomplete, NoRoom, Starting
 from drayman.placement.joint.seating import Seat, Seats, taken_as_it_is
 from drayman.placement.nodes import NodeState
+from drayman.placement.reservations import making
+from drayman.placement.reservations.foreseen import Foreseen
+from drayman.placement.reservations.making import end_of
+from drayman.placement.reservations.reservation import Reservation, count_in
 from drayman.placement.world import World
+from drayman.quota.fitting.reservation import ReservedPlace
+from drayman.quota.fitting.rooms import Rooms
 from drayman.reasons.gangs import GangReasons
 from drayman.reasons.headline import Headlines
 from drayman.reasons.reason import Headline, Reason
+from drayman.reasons.reserved import room_reserved
 from drayman.reasons.waiting import before_nodes, held_by_itself
 
+_LAST: Final = (sys.maxsize, 0)
 _MOST_HOMES: Final = 16
 """Places in which it is tried to make room for a gang."""
 
@@ -71,6 +80,9 @@ class Deciding:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._foreseen = Foreseen(world, lambda pod: held_by_itself(pod) is None)
+        self._reserved: list[Reservation] = []
+        self._places: dict[str, ReservedPlace] = {}  # of waiting pods, by uid
         self.state = world.state
         self.round = Decider(world.state).round(world.now)
         self._gangs = GangDecider(
@@ -79,8 +91,65 @@ class Deciding:
         self._headlines = Headlines(self.state)
         self._reasons = GangReasons(self.state)
 
+    def count_reserved(self) -> None:
+        """In a trial: the places of admitted workloads are taken, each for its own pod."""
+        rooms = Rooms(self.state)
+        for workload in self._world.objects.queued_workloads:
+            rooms.follow(workload)
+        for pod in self._world.objects.pods:
+            place = rooms.see(pod)
+            if place is not None and not pod.spec.node_name:
+                self._places[pod.metadata.uid] = place
+
+    def reservations(self) -> dict[str, Reservation]:
+        """What the scheduler reserves for units that wait, by key."""
+        return {each.key: each for each in self._foreseen.standing}
+
+    def key_of(self, unit: Unit) -> str:
+        return self._foreseen.key_of(unit.first)
+
+    def reserve(self, reservations: Iterable[Reservation]) -> None:
+        """From now on, units that come later do not get what is reserved, unless they end before."""
+        self._reserved += reservations
+
+    def reserved_for_others(self, unit: Unit) -> Headline | None:
+        """Why a unit waits that would fit if nothing were reserved; None if it would not."""
+        bound = self._binding(unit)
+        if not bound or not isinstance(self._beside(unit, ()), tuple):
+            return None
+        noun = "pod" if unit.gang is None else "gang"
+        return room_reserved(bound[0], end_of(self.state.runs, unit.pods, self._world.now), noun)
+
+    def _binding(self, unit: Unit) -> list[Reservation]:
+        if not self._reserved:
+            return []
+        key = self.key_of(unit)
+        known = self._foreseen.units.get(key)
+        rank = _LAST if known is None else known.unit.rank
+        wanted = making.Unit(key, unit.name, rank, unit.pods)
+        return making.binding(self.state.runs, self._reserved, wanted, self._world.now)
+
     def decide(self, unit: Unit) -> Seats | Refused | Otherwise:
-        """What becomes of a unit, in the state as it is."""
+        """What becomes of a unit, in the state as it is, beside what is reserved for others."""
+        return self._beside(unit, self._binding(unit))
+
+    def _beside(
+        self, unit: Unit, reservations: Sequence[Reservation]
+    ) -> Seats | Refused | Otherwise:
+        own = [each for pod in unit.pods if (each := self._places.get(pod.metadata.uid))]
+        if not own and not reservations:
+            return self._decided(unit)
+        with self.state.trial():
+            for place in own:
+                self._give_up(place)
+            count_in(self.state, reservations)
+            return self._decided(unit)
+
+    def _give_up(self, place: ReservedPlace) -> None:
+        if self.state.counts(place.uid):
+            self.state.give_up_room(place.uid, len(place.devices))
+
+    def _decided(self, unit: Unit) -> Seats | Refused | Otherwise:
         if held_by_itself(unit.first) is not None:
             return Otherwise(None)
         if unit.gang is None:
@@ -102,6 +171,9 @@ class Deciding:
     def take(self, seats: Seats) -> None:
         """In a trial: the pods are there."""
         for seat in seats:
+            place = self._places.get(seat.demand.pod.metadata.uid)
+            if place is not None:
+                self._give_up(place)
             self.round.suppose(seat.demand, seat.found)
 
     def why(self, outcome: NoPlacement | NoRoom | Flawed | Incomplete | None, pod: Pod) -> Headline:

@@ -3,7 +3,8 @@
     python -I -S shim.py FOLDER                              run what FOLDER/start.json says
     python -I -S shim.py --enter FOLDER RECEIVER COMMAND...  run a command where that container lives; RECEIVER is the descriptor of a
                                                              socket for the other end of its terminal, or empty
-    python -I -S shim.py --check                             say whether containers can have mounts of their own
+    python -I -S shim.py --check                             say whether containers can have mounts of their own, and whether
+                                                             these can hide something from them (`hides`) or not (`shows`)
     python -I -S shim.py --check-overlay FOLDER              say whether changes to a root can be kept in a folder
 
 It outlives the agent that started it, so that an agent that is killed neither loses an exit code nor starts a container twice. What is
@@ -178,6 +179,8 @@ def become(
             os.dup2(source, target)
         if start["own_root"]:
             roots.enter_own_root(os.path.join(folder, "root"), start)
+        if start["is_sealed"]:
+            roots.seal()
         if start["tty"]:
             take_terminal(near, start["user"])
             start["env"].setdefault("TERM", TERM)
@@ -397,6 +400,8 @@ def enter(folder: str, receiver: int | None, argv: list[str]) -> None:
                 roots.checked(roots.libc.setns(space, 0), f"entering the {kind} namespace of {pid}")
         os.fchdir(root)
         os.chroot(".")
+    if start.get("is_sealed"):  # earlier versions do not say
+        roots.seal()
     if receiver is not None:
         take_terminal(receiver, start["user"])
         start["env"].setdefault("TERM", TERM)
@@ -406,6 +411,7 @@ def enter(folder: str, receiver: int | None, argv: list[str]) -> None:
 def main() -> None:
     if sys.argv[1] == "--check":
         roots.private_mounts()
+        print("hides" if roots.can_hide() else "shows")
         return
     if sys.argv[1] == "--check-overlay":
         if roots.private_mounts():
