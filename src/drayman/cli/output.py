@@ -152,6 +152,10 @@ def console(file: IO[str] | None = None) -> Console:
             for text, style, control in super().render(renderable, options):
                 yield Segment(text if control else printable(text), style, control)
 
+        def print(self, *objects: Any, **options: Any) -> None:
+            # Names that are longer than a line go on in the next one: cut off, they could not be copied.
+            super().print(*objects, **{"crop": False, **options})
+
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 

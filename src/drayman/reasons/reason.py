@@ -100,6 +100,7 @@ class Reason(Enum):
     NO_PRICE = "NoPrice", Outlook.HELD  # its devices cannot be charged
     TERMINATING = "Terminating", Outlook.HELD
     OTHER_SCHEDULER = "OtherScheduler", Outlook.HELD
+    NO_SCHEDULER = "NoScheduler", Outlook.HELD  # none that serves it runs
     NO_PODS = "NoPods", Outlook.HELD  # a workload whose controller has made none
     CLAIM_MISSING = "ClaimMissing", Outlook.HELD
     TEMPLATE_MISSING = "TemplateMissing", Outlook.HELD

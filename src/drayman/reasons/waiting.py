@@ -33,7 +33,7 @@ from drayman.placement.decision.outcomes import (
 )
 from drayman.placement.demand import Demand
 from drayman.placement.gangs.gang import GangKey
-from drayman.placement.schedulers import SERVED, scheduler_of
+from drayman.placement.schedulers import LEASE_NAMESPACE, SERVED, AbsentScheduler, scheduler_of
 from drayman.placement.state import ClusterState
 from drayman.placement.world import World
 from drayman.reasons.lost import (
@@ -239,6 +239,30 @@ def left_to_another(pod: Pod, schedulers: frozenset[str]) -> Headline:
     served = and_list([f'"{name}"' for name in sorted(schedulers)])
     text = f'The pod is left to the scheduler "{scheduler_of(pod)}"; Drayman serves {served}.'
     return Headline.of(Reason.OTHER_SCHEDULER, text)
+
+
+def unscheduled(world: World, pod: Pod, found: Headline) -> Headline:
+    """What there is to say about a pod that no scheduler evaluates: that is why it waits, unless something else is in its way too."""
+    if found.reason.kind is None and found.reason is not Reason.FITS:
+        return found
+    absent = world.absent_scheduler(pod)
+    if absent is None or found.reason is Reason.OTHER_SCHEDULER:
+        return found
+    text = absence(absent)
+    if found.reason is Reason.FITS:
+        return Headline.of(Reason.NO_SCHEDULER, f"{text} {found.sentence}")
+    return Headline.of(found.reason, f"{found.sentence} {text}")
+
+
+def absence(absent: AbsentScheduler) -> str:
+    """The sentence about a scheduler that does not run."""
+    said = f'No scheduler runs for pods with the schedulerName "{absent.name}"'
+    if absent.lease is None:
+        return f"{said}: none holds a Lease in {LEASE_NAMESPACE}, and none has evaluated the pod."
+    lease = absent.lease
+    which = f"Lease {lease.metadata.namespace}/{lease.metadata.name}"
+    by = f" by {lease.spec.holder_identity}" if lease.spec.holder_identity else ""
+    return f"{said}: {which} was last renewed at {lease.spec.renew_time or 'no time'}{by}."
 
 
 def _of_the_devices(world: World, demand: Demand) -> Headline | None:

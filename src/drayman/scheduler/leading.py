@@ -16,23 +16,16 @@ from drayman.cluster.backoff import Backoff
 from drayman.cluster.client import Client
 from drayman.cluster.errors import LeadershipLostError
 from drayman.cluster.leading import Election, LeaderElector
-from drayman.placement.schedulers import OWN_SCHEDULER
+from drayman.placement.schedulers import LEASE_NAMESPACE, lease_of
 
 _log: Final = logging.getLogger(__name__)
 
-LEASE_NAMESPACE: Final = "kube-system"
-_LEASE: Final = "drayman-scheduler"
 _RESTARTS: Final = Backoff(initial=1.0, cap=60.0)
 _STABLE_S: Final = 600.0
 """After so long, earlier failures of a scheduler do not delay its restart any more."""
 
 Report = Callable[[Mapping[str, str]], None]
 """Is called with who serves each `schedulerName`; empty for none, as far as is known."""
-
-
-def lease_of(name: str) -> str:
-    """The lease of the schedulers that serve a `schedulerName`."""
-    return _LEASE if name == OWN_SCHEDULER else f"{_LEASE}-{name}"
 
 
 def _election(names: Iterable[str], identity: str) -> Election:

@@ -13,7 +13,8 @@ from drayman.apiserver.instance.control_plane import SCHEDULER, ControlPlane
 from drayman.cluster import HttpClient, Informers
 from drayman.cluster.patches import merge_patch
 from drayman.cluster.resources import LEASES, JsonObject
-from drayman.scheduler.leading import LEASE_NAMESPACE, Candidate, lease_of
+from drayman.placement.schedulers import LEASE_NAMESPACE, lease_of
+from drayman.scheduler.leading import Candidate
 from drayman.scheduler.options import SchedulerOptions
 from drayman.scheduler.running import Scheduler
 from scheduler.behaviour.stage import Stage

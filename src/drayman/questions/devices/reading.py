@@ -30,8 +30,8 @@ from drayman.driver_configs.memory_limits import limits_of, reserved_pods
 from drayman.inventory import DeviceId
 from drayman.placement.occupancy import DeviceStanding, Occupancy, occupancy
 from drayman.questions.devices.queue_names import QueueObjects, queue_names, read_queue_objects
-from drayman.questions.errors import MayNotListError, QuestionError, no_such_node
-from drayman.questions.reading import IN_PAGES, denied
+from drayman.questions.errors import MayNotListError, QuestionError, RefusedList, no_such_node
+from drayman.questions.reading import IN_PAGES, denied, raise_refused
 
 if TYPE_CHECKING:
     from drayman.placement.world import World
@@ -95,12 +95,21 @@ async def read(
 
     Raises QuestionError and ClusterError.
     """
-    nodes, slices, (rules, untainted), (claims, unseen), (pods, unmade) = await asyncio.gather(
-        _needed(client, NODES),
-        _needed(client, RESOURCE_SLICES),
-        _rules(client),
-        _claims(client, namespace, needed=needs_claims),
-        _pods(client, namespace) if with_pods else _no_pods(),
+    lists = (
+        asyncio.create_task(_needed(client, NODES)),
+        asyncio.create_task(_needed(client, RESOURCE_SLICES)),
+        asyncio.create_task(_rules(client)),
+        asyncio.create_task(_claims(client, namespace, needed=needs_claims)),
+        asyncio.create_task(_pods(client, namespace) if with_pods else _no_pods()),
+    )
+    await asyncio.gather(*lists, return_exceptions=True)
+    await raise_refused(client, (task.exception() for task in lists))
+    nodes, slices, (rules, untainted), (claims, unseen), (pods, unmade) = (
+        lists[0].result(),
+        lists[1].result(),
+        lists[2].result(),
+        lists[3].result(),
+        lists[4].result(),
     )
     objects, unqueued = await read_queue_objects(client) if with_queues else (QueueObjects(), ())
     remarks = (*unseen, *untainted, *unmade, *unqueued)
@@ -202,10 +211,8 @@ async def _claims(
         found = (await client.list_all(RESOURCE_CLAIMS, own, options=IN_PAGES)).items
     except ForbiddenError as error:
         if needed:
-            refusal = str(error)
-            raise MayNotListError(
-                RESOURCE_CLAIMS.qualified, own, refusal, any_namespace=True
-            ) from error
+            refused = RefusedList(RESOURCE_CLAIMS.qualified, own, str(error))
+            raise MayNotListError((refused,), any_namespace=True) from error
         remark = "you may not list resourceclaims: who has which device is not shown, and no device is known to be free"
         return (), (remark,)
     remark = f"you may list resourceclaims in namespace {own} only: devices that it does not have are shown as unknown"

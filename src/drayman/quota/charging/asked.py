@@ -31,6 +31,7 @@ from drayman.quota.charging.outcome import (
     refuse,
 )
 from drayman.quota.charging.rules import Rules
+from drayman.quota.settings import CONFIG_MAP, KUEUE_NAMESPACE
 
 EXACT: Final = "ExactCount"
 ALL: Final = "All"
@@ -123,8 +124,9 @@ class Asked:
             raise refuse(
                 Code.CLASS_UNMAPPED,
                 f"{self._path}.deviceClassName",
-                f"no mapping says what devices of class {self._class} are charged under:"
-                " add the class to resources.deviceClassMappings",
+                f"no mapping says what devices of class {self._class} are charged under: add the class to"
+                f" resources.deviceClassMappings of Kueue's Configuration, in the file of `drayman up --queue-config`"
+                f" or in ConfigMap {KUEUE_NAMESPACE}/{CONFIG_MAP}",
             )
         if not self.mappings:
             return [self._count(self._origin.resource)]
