@@ -101,15 +101,14 @@ class ShareRequest(Struct, frozen=True):
     mapping: ContainerExtendedResourceRequest
 
 
-def asks_for_share(pod: Pod) -> bool:
-    """Whether a pod has one of the annotations."""
-    annotations = pod.metadata.annotations
+def asks_for_share(annotations: Mapping[str, str]) -> bool:
+    """Whether the annotations of a pod or of its template request a share."""
     return bool(annotations) and any(name in annotations for name in ANNOTATIONS)
 
 
 def share_of(pod: Pod, gpus: Gpus) -> GpuShare | None:
     """What a pod asks for; None if it asks for no share. Raises GpuShareError for annotations that KAI refuses."""
-    if not asks_for_share(pod):
+    if not asks_for_share(pod.metadata.annotations):
         return None
     annotations = pod.metadata.annotations
     fraction, memory = annotations.get(FRACTION), annotations.get(MEMORY)
@@ -300,7 +299,7 @@ class GpuShares:
 
     def request(self, pod: Pod) -> ShareRequest | None:
         """The request for the share that a pod asks for; None if it asks for none. Raises ClaimsNotReadyError."""
-        if not asks_for_share(pod):
+        if not asks_for_share(pod.metadata.annotations):
             return None  # nearly always
         try:
             share = share_of(pod, self._gpus)

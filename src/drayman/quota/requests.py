@@ -102,7 +102,7 @@ def _demand(
     of_nodes = dict(requests_of(Pod(spec=spec)).amounts)
     asked = dict(of_nodes)
     of_nodes.pop(GPU_SHARE, None)  # a device serves it
-    if asks_for_share(Pod(metadata=pods.template.metadata)):
+    if asks_for_share(pods.template.metadata.annotations):
         asked[GPU_SHARE] = 1  # which the API server adds to the pods
     affinity = spec.affinity.node_affinity if spec.affinity else None
     return PodSetDemand(
