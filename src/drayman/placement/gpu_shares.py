@@ -17,6 +17,7 @@ container does. More than one device (`gpu-fraction-num-devices`) is not support
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Final
 
