@@ -399,7 +399,7 @@ def configuration_with(
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
         "resources": {"deviceClassMappings": mappings, "quotaCheckStrategy": strategy},
-        "unchargedGracePeriod": f"{GRACE_S}s",
+        "drayman": {"unchargedGracePeriod": f"{GRACE_S}s"},
         "manageJobsWithoutQueueName": everything,
         "managedJobsNamespaceSelector": {"matchLabels": {"team": "yes"}},
     }
