@@ -1030,31 +1030,15 @@ async def _(a: Attacker) -> None:
     await asyncio.sleep(5)
 
 
-@row("2,000 Workloads of 8 pod sets", *GPUS)
+@row("500 Jobs in a queue that are deleted at once", *GPUS)
 async def _(a: Attacker) -> None:
     await make_template(a, _costly())
-    sets = [
-        {
-            "name": f"s{n}",
-            "count": 1_000_000,
-            "template": {
-                "spec": {"restartPolicy": "Never", "containers": [CONTAINER], **from_template()}
-            },
-        }
-        for n in range(8)
-    ]
-    for _ in range(8):
+    for _ in range(5):
         await a.together(
-            a.post(
-                QUEUED,
-                apiVersion=KUEUE,
-                kind="Workload",
-                spec={"queueName": "hostile", "podSets": sets},
-            )
-            for _ in range(250)
+            a.send("POST", JOBS, job(8, queue="hostile", **from_template())) for _ in range(100)
         )
-    await asyncio.sleep(10)
-    await a.send("DELETE", QUEUED)
+    await asyncio.sleep(5)
+    await a.send("DELETE", f"{JOBS}?propagationPolicy=Background")
     await asyncio.sleep(5)
 
 
