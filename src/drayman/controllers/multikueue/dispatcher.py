@@ -215,23 +215,22 @@ class Dispatcher:
         """Have the copy of a workload on a worker, and what it needs."""
         origin = self._options.origin
         if worker.copy(known.key) is not None:
-            current = self._current_copy(worker, known)
-            if current is None:
+            copy = self._current_copy(worker, known)
+            if copy is None:
                 await withdraw(worker, known.key)  # Of what it was before.
             else:
-                await self._keep_importance(worker, known, current)
+                await self._keep_importance(worker, known, copy)
             return
         if worker.objects_of(known.key):
             await withdraw(worker, known.key)
             return
         await self._copying.bring(worker, needs, origin)
-
-        def refused(why: str) -> None:
-            text = f"Cluster {worker.name} refuses the Workload: {why}"
-            self._shared.book.record(known, "Warning", "MultiKueueCopyRefused", text)
-
-        copy = workload_copy(known.workload.metadata, known.spec, origin)
-        await worker.book.create(copy, refused)
+        await worker.book.create(
+            workload_copy(known.workload.metadata, known.spec, origin),
+            lambda why: self._shared.book.record(
+                known, "Warning", "ErrWorkloadCompose", f"{worker.name}: {why}"
+            ),
+        )
         self._shared.tally.dispatched[_queue_of(known), worker.name] += 1
 
     async def _keep_importance(self, worker: Worker, known: Known, copy: Known) -> None:

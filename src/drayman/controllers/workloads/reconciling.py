@@ -161,13 +161,13 @@ class Reconciler(ABC, Generic[T]):
             return
         metadata = notice.object.metadata
         if notice.type == "DELETED":
-            self._forget(notice.object)
+            self._drop_gone(notice.object)
         else:
             self._by_namespace.setdefault(metadata.namespace, {})[metadata.name] = notice.object
         self.queue.add((metadata.namespace, metadata.name))
         self.object_changed(notice)
 
-    def _forget(self, value: T) -> None:
+    def _drop_gone(self, value: T) -> None:
         """Keep nothing of an object that is gone: names of objects and namespaces come and go without end."""
         metadata = value.metadata
         key = (metadata.namespace, metadata.name)
