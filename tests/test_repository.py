@@ -11,7 +11,6 @@ from pathlib import Path
 import drayman
 
 ROOT = Path(__file__).parent.parent
-MOST_LINES = 500
 TEXT_SUFFIXES = {".py", ".md", ".toml", ".yaml", ".lock", ".gz", ""}
 
 
@@ -68,14 +67,12 @@ def test_no_file_names_a_machine() -> None:
     assert found == []
 
 
-def test_modules_say_why_they_exist_and_stay_small() -> None:
-    """Every module with code opens with a docstring and has at most 500 lines."""
+def test_modules_say_why_they_exist() -> None:
+    """Every module with code opens with a docstring."""
     sources = {path: path.read_text() for path in (ROOT / "src").rglob("*.py")}
     trees = {path: ast.parse(text) for path, text in sources.items()}
     silent = [path for path, tree in trees.items() if tree.body and not ast.get_docstring(tree)]
-    long = [path for path, text in sources.items() if len(text.splitlines()) > MOST_LINES]
     assert silent == []
-    assert long == []
 
 
 def test_documents_link_to_files_that_exist() -> None:
