@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Redrawn(Live):
-    """A picture that replaces the last one, whatever has become of the terminal's size."""
+    """A picture that replaces the last one, also after the size of the terminal has changed."""
 
     def __init__(self, out: Console) -> None:
         super().__init__(console=out, auto_refresh=False)

@@ -58,7 +58,7 @@ class AbsentScheduler:
 
     name: str
     lease: Lease | None = None
-    """The Lease that was renewed last by one that did; None if there is none."""
+    """The Lease that was renewed last by one that did, if there is a Lease."""
 
 
 class Leases:
