@@ -28,7 +28,7 @@ from typing import Any
 
 import aiohttp
 
-from hostile_rows import LEFTOVERS, ROWS, SETUP, Attacker
+from hostile_rows import LEFTOVERS, OPTIONS, ROWS, SETUP, Attacker
 from measure import report
 
 BAR_MS = 250.0
@@ -37,6 +37,8 @@ EVERY_S = 0.02
 AT_REST_S = 1.0
 LIMIT_S = 60.0
 READY_S = 60.0
+CPUS = ("--profile", "cpu=1")
+"""The nodes of rows that state no others."""
 RECOVERY_S = 30.0
 
 
@@ -49,6 +51,8 @@ class Server:
     url: str
     token: str
     tls: ssl.SSLContext
+    options: tuple[str, ...]
+    """Those of `drayman up`."""
 
     @property
     def memory(self) -> int:
@@ -68,25 +72,27 @@ class Server:
         return True
 
 
-async def start(folder: Path) -> Server:
+async def start(folder: Path, options: tuple[str, ...]) -> Server:
     """Start a server on a folder, and wait until it is ready. Raises TimeoutError."""
     program = Path(sys.executable).with_name("drayman")
     config = folder / "config"
     config.unlink(missing_ok=True)
     process = await asyncio.create_subprocess_exec(
         program, "up", "--data-dir", folder / "data", "--port", "0", "--kubeconfig", config,
-        "--profile", "cpu=1", "--no-color",
+        "--no-color", *options,
         stdout=asyncio.subprocess.DEVNULL, stderr=(folder / "log").open("ab"),
     )  # fmt: skip
     try:
-        return await _ready(folder, process, config)
+        return await _ready(folder, process, config, options)
     except TimeoutError:
         process.kill()
         await process.wait()
         raise
 
 
-async def _ready(folder: Path, process: asyncio.subprocess.Process, config: Path) -> Server:
+async def _ready(
+    folder: Path, process: asyncio.subprocess.Process, config: Path, options: tuple[str, ...]
+) -> Server:
     async with asyncio.timeout(READY_S):
         while not config.exists():
             await asyncio.sleep(0.05)
@@ -94,9 +100,8 @@ async def _ready(folder: Path, process: asyncio.subprocess.Process, config: Path
         cluster = content["clusters"][0]["cluster"]
         pem = base64.b64decode(cluster["certificate-authority-data"]).decode()
         token = content["users"][0]["user"]["token"]
-        server = Server(
-            folder, process, cluster["server"], token, ssl.create_default_context(cadata=pem)
-        )
+        tls = ssl.create_default_context(cadata=pem)
+        server = Server(folder, process, cluster["server"], token, tls, options)
         async with session(server, token) as client:
             while not await is_ready(client, server.url):
                 await asyncio.sleep(0.1)
@@ -136,7 +141,7 @@ async def another_user(server: Server) -> AsyncIterator[Waits]:
     """Another user, in a process of its own, who gets a small object every 20 ms."""
     waits = Waits()
     process = await asyncio.create_subprocess_exec(
-        sys.executable, __file__, "--watch", server.url, server.token,
+        sys.executable, __file__, f"--watch={server.url} {server.token}",
         stdout=asyncio.subprocess.PIPE, stdin=asyncio.subprocess.PIPE,
     )  # fmt: skip
     assert process.stdout is not None
@@ -189,7 +194,7 @@ async def prepare(server: Server) -> str:
 async def restarted(server: Server) -> Server | None:
     """The server after a restart; None if it does not become ready."""
     try:
-        return await start(server.folder)
+        return await start(server.folder, server.options)
     except TimeoutError:
         return None
 
@@ -238,7 +243,7 @@ async def run_row(server: Server, token: str, name: str) -> tuple[dict[str, Any]
 async def is_itself(server: Server) -> bool:
     """Whether a pod that another user creates runs within some seconds. It is more important than pods that may fill the node."""
     pods = f"{server.url}/api/v1/namespaces/default/pods"
-    containers = [{"name": "c", "image": "i"}]
+    containers = [{"name": "c", "image": "host", "command": ["sleep", "60"]}]
     spec = {"priorityClassName": "system-cluster-critical", "containers": containers}
     try:
         async with session(server, server.token) as client, asyncio.timeout(RECOVERY_S):
@@ -300,10 +305,11 @@ async def main() -> int:
         metavar="FILE",
         help="show the lines of an earlier run as a table",
     )
-    parser.add_argument("--watch", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--watch", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.watch:
-        await watch(*options.watch)
+        url, token = options.watch.split()  # one argument, since a token may begin with a dash
+        await watch(url, token)
         return 0
     if options.table:
         sys.stdout.write(table(options.table.read().splitlines()))
@@ -320,10 +326,14 @@ async def main() -> int:
         server: Server | None = None
         try:
             for number, name in enumerate(names):
+                options = OPTIONS.get(name, CPUS)
+                if server is not None and server.options != options:
+                    await server.stop()
+                    server = None
                 if server is None:
                     fresh = Path(folder) / str(number)
                     fresh.mkdir()
-                    server = await start(fresh)
+                    server = await start(fresh, options)
                     token = await prepare(server)
                 if sys.stderr.isatty():
                     sys.stderr.write(f"{number + 1}/{len(names)} {name}\n")

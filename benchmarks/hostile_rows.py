@@ -9,10 +9,13 @@ import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 import aiohttp
+
+from drayman.node.spdy.session import Session
 
 CORE = "/api/v1/namespaces/hostile"
 MAPS, PODS = f"{CORE}/configmaps", f"{CORE}/pods"
@@ -20,6 +23,11 @@ APPS = "/apis/apps/v1/namespaces/hostile"
 JOBS = "/apis/batch/v1/namespaces/hostile/jobs"
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/hostile/resourceclaims"
 TEMPLATES = "/apis/resource.k8s.io/v1/namespaces/hostile/resourceclaimtemplates"
+KUEUE = "kueue.x-k8s.io/v1beta2"
+QUEUED = f"/apis/{KUEUE}/namespaces/hostile/workloads"
+POD_GROUPS = "/apis/scheduling.k8s.io/v1alpha3/namespaces/hostile/podgroups"
+KAI = "scheduling.run.ai/v2alpha2"
+KAI_GROUPS = f"/apis/{KAI}/namespaces/hostile/podgroups"
 WIDGETS = "/apis/hostile.example/v1/namespaces/hostile/widgets"
 RBAC = "rbac.authorization.k8s.io"
 MERGE = "application/merge-patch+json"
@@ -33,8 +41,12 @@ LEFTOVERS = (
     f"{APPS}/statefulsets",
     f"{APPS}/replicasets",
     JOBS,
+    QUEUED,
+    POD_GROUPS,
+    KAI_GROUPS,
     PODS,
     CLAIMS,
+    TEMPLATES,
     MAPS,
     WIDGETS,
     f"{CORE}/persistentvolumeclaims",
@@ -102,7 +114,10 @@ SETUP: tuple[tuple[str, dict[str, Any]], ...] = (
                 "name": "edit-widgets",
                 "labels": {"rbac.authorization.k8s.io/aggregate-to-edit": "true"},
             },
-            "rules": [{"apiGroups": ["hostile.example"], "resources": ["*"], "verbs": ["*"]}],
+            "rules": [
+                {"apiGroups": ["hostile.example"], "resources": ["*"], "verbs": ["*"]},
+                {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["get", "create"]},
+            ],
         },
     ),
     (
@@ -119,6 +134,44 @@ SETUP: tuple[tuple[str, dict[str, Any]], ...] = (
         },
     ),
     ("/apis/resource.k8s.io/v1/deviceclasses", {"metadata": {"name": "any"}, "spec": {}}),
+    (
+        f"/apis/{KUEUE}/resourceflavors",
+        {"apiVersion": KUEUE, "kind": "ResourceFlavor", "metadata": {"name": "any"}},
+    ),
+    (
+        f"/apis/{KUEUE}/clusterqueues",
+        {
+            "apiVersion": KUEUE,
+            "kind": "ClusterQueue",
+            "metadata": {"name": "hostile"},
+            "spec": {
+                "namespaceSelector": {},
+                "resourceGroups": [
+                    {
+                        "coveredResources": ["cpu", "example.com/gpu"],
+                        "flavors": [
+                            {
+                                "name": "any",
+                                "resources": [
+                                    {"name": name, "nominalQuota": 16}
+                                    for name in ("cpu", "example.com/gpu")
+                                ],
+                            }
+                        ],
+                    }
+                ],
+            },
+        },
+    ),
+    (
+        f"/apis/{KUEUE}/namespaces/hostile/localqueues",
+        {
+            "apiVersion": KUEUE,
+            "kind": "LocalQueue",
+            "metadata": {"name": "hostile"},
+            "spec": {"clusterQueue": "hostile"},
+        },
+    ),
     (
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
         {
@@ -186,11 +239,15 @@ class Attacker:
 
 Row = Callable[[Attacker], Awaitable[Any]]
 ROWS: dict[str, Row] = {}
+OPTIONS: dict[str, tuple[str, ...]] = {}
+"""Options of `drayman up` for rows that need other nodes than the rest."""
 
 
-def row(name: str) -> Callable[[Row], Row]:
+def row(name: str, *options: str) -> Callable[[Row], Row]:
     def register(made: Row) -> Row:
         ROWS[name] = made
+        if options:
+            OPTIONS[name] = options
         return made
 
     return register
@@ -788,3 +845,347 @@ async def _(a: Attacker) -> None:
     except TimeoutError:
         pass
     writer.transport.abort()
+
+
+# --- gangs, templates and quota ----------------------------------------------------------------------
+
+_CHARGES = Path(__file__).parents[1] / "examples" / "quota" / "configuration.yaml"
+GPUS = ("--profile", "dgx-h100=2", "--queue-config", str(_CHARGES))
+GANG = "drayman.dev/gang"
+
+
+def _selectors(count: int = 32, mark: str = "") -> list[str]:
+    """Selectors with a size and a regular expression each."""
+    return [
+        f"size(device.driver) > {n} || device.driver.matches('^(a|b)+{mark}{n}$') || true"
+        for n in range(count)
+    ]
+
+
+def job(pods: int, *, gang: int = 0, queue: str = "", **spec: Any) -> dict[str, Any]:
+    made = metadata()
+    if gang:
+        made["annotations"] = {GANG: str(gang)}
+    if queue:
+        made["labels"] = {"kueue.x-k8s.io/queue-name": queue}
+    content = {"restartPolicy": "Never", "containers": [CONTAINER], **spec}
+    return {
+        "metadata": made,
+        "spec": {"parallelism": pods, "completions": pods, "template": {"spec": content}},
+    }
+
+
+def _costly(requests: int = 16) -> dict[str, Any]:
+    return claim_spec(*_selectors(), requests=requests, device_class="gpu.nvidia.com")
+
+
+def from_template(name: str = "costly") -> dict[str, Any]:
+    """What a pod needs for a claim from a template."""
+    return {"resourceClaims": [{"name": "c", "resourceClaimTemplateName": name}]}
+
+
+async def make_template(a: Attacker, spec: dict[str, Any], name: str = "costly") -> None:
+    await a.send("POST", TEMPLATES, {"metadata": {"name": name}, "spec": {"spec": spec}})
+
+
+async def _pods(a: Attacker) -> int:
+    """How many pods there are."""
+    async with a.client.get(f"{a.url}{PODS}?limit=1") as answer:
+        page = await answer.json()
+    return len(page.get("items", ())) + page.get("metadata", {}).get("remainingItemCount", 0)
+
+
+async def _settle(a: Attacker, seconds: float = 20) -> None:
+    """Wait until the number of pods has been the same for two seconds, and some more for the scheduler."""
+    before, since = -1, 0
+    for _ in range(int(seconds * 4)):
+        count = await _pods(a)
+        before, since = count, since + 1 if count == before else 0
+        if since >= 8:
+            break
+        await asyncio.sleep(0.25)
+    await asyncio.sleep(3)
+
+
+async def _run_job(a: Attacker, body: dict[str, Any]) -> None:
+    """Create a Job, delete it when all its pods are made, and let the server collect them."""
+    body["metadata"] = {**body["metadata"], "name": "hostile"}
+    body["metadata"].pop("generateName", None)
+    await a.send("POST", JOBS, body)
+    await _settle(a)
+    await a.send("DELETE", f"{JOBS}/hostile?propagationPolicy=Background")
+    await _settle(a)
+
+
+JOB_ROWS: dict[str, Callable[[], dict[str, Any]]] = {
+    "a gang of 200 with 16 x 32 selectors": lambda: job(200, gang=200, **from_template()),
+    "200 pods with 16 x 32 selectors": lambda: job(200, **from_template()),
+    "a gang of 20 with 16 x 32 selectors": lambda: job(20, gang=20, **from_template()),
+    "a gang of 2^31-1 pods": lambda: job(2**31 - 1, gang=2**31 - 1),
+    "a gang of 5,000 of 2^31-1 pods": lambda: job(2**31 - 1, gang=5_000),
+    "2^31-1 pods in a queue": lambda: job(2**31 - 1, queue="hostile"),
+    "200 pods with 16 x 32 selectors in a queue": lambda: job(
+        200, queue="hostile", **from_template()
+    ),
+    "a gang of 2,000 that fits nowhere": lambda: job(
+        2_000, gang=2_000, nodeSelector={"no": "where"}
+    ),
+}
+
+
+def _job_row(made: Callable[[], dict[str, Any]]) -> Row:
+    async def send(a: Attacker) -> None:
+        await make_template(a, _costly())
+        await _run_job(a, made())
+
+    return send
+
+
+for _name, _made_job in JOB_ROWS.items():
+    row(_name, *GPUS)(_job_row(_made_job))
+
+
+@row("200 Jobs in a queue, each with selectors of its own", *GPUS)
+async def _(a: Attacker) -> None:
+    for number in range(200):
+        spec = claim_spec(
+            *_selectors(mark=f"x{number}x"), requests=16, device_class="gpu.nvidia.com"
+        )
+        await make_template(a, spec, f"costly-{number}")
+    await a.together(
+        a.send("POST", JOBS, job(2, queue="hostile", **from_template(f"costly-{n}")))
+        for n in range(200)
+    )
+    await asyncio.sleep(15)
+
+
+@row("100 gangs of 20 with more devices than there are", *GPUS)
+async def _(a: Attacker) -> None:
+    await make_template(a, _costly())
+    await a.together(a.send("POST", JOBS, job(20, gang=20, **from_template())) for _ in range(100))
+    await _settle(a)
+
+
+@row("a gang of 64 with devices on one root", *GPUS)
+async def _(a: Attacker) -> None:
+    """Every pod asks for four pairs of devices that share a root: a search with many dead ends."""
+    requests = [
+        {"name": f"r{n}", "exactly": {"deviceClassName": "gpu.nvidia.com"}} for n in range(8)
+    ]
+    constraints = [
+        {"requests": [f"r{n}", f"r{n + 1}"], "matchAttribute": "resource.kubernetes.io/pcieRoot"}
+        for n in range(7)
+    ]
+    await make_template(a, {"devices": {"requests": requests, "constraints": constraints}})
+    await _run_job(a, job(64, gang=64, **from_template()))
+
+
+@row("a template that is replaced 100 times", *GPUS)
+async def _(a: Attacker) -> None:
+    await make_template(a, _costly())
+    await a.send("POST", JOBS, job(50, gang=50, **from_template()))
+    for number in range(100):
+        await a.send("DELETE", f"{TEMPLATES}/costly")
+        spec = claim_spec(
+            *_selectors(mark=f"y{number}y"), requests=16, device_class="gpu.nvidia.com"
+        )
+        await make_template(a, spec)
+    await asyncio.sleep(5)
+
+
+@row("a group of 1,000 pods with 256 subgroups", *GPUS)
+async def _(a: Attacker) -> None:
+    groups = [{"name": f"s{n}", "minMember": 2} for n in range(256)]
+    spec = {"minMember": 512, "subGroups": groups}
+    group = {"apiVersion": KAI, "kind": "PodGroup", "metadata": {"name": "h"}, "spec": spec}
+    await a.send("POST", KAI_GROUPS, group)
+    for part in range(4):
+        await a.together(
+            a.send("POST", PODS, {
+                "metadata": metadata(
+                    annotations={"pod-group-name": "h"},
+                    labels={"kai.scheduler/subgroup-name": f"s{n % 256}"},
+                ),
+                "spec": {"containers": [CONTAINER], "nodeSelector": {"no": "where"}},
+            })
+            for n in range(part * 250, part * 250 + 250)
+        )  # fmt: skip
+    await asyncio.sleep(5)
+    await a.send("DELETE", PODS)
+    await asyncio.sleep(3)
+
+
+@row("a group of 2,000 pods in a queue", *GPUS)
+async def _(a: Attacker) -> None:
+    body = pod()
+    body["metadata"]["labels"] = {
+        "kueue.x-k8s.io/queue-name": "hostile",
+        "kueue.x-k8s.io/pod-group-name": "h",
+    }
+    body["metadata"]["annotations"] = {"kueue.x-k8s.io/pod-group-total-count": "2000"}
+    for _ in range(8):
+        await a.together(a.send("POST", PODS, body) for _ in range(250))
+    await asyncio.sleep(5)
+    await a.send("DELETE", PODS)
+    await asyncio.sleep(5)
+
+
+@row("500 Jobs in a queue that are deleted at once", *GPUS)
+async def _(a: Attacker) -> None:
+    await make_template(a, _costly())
+    for _ in range(5):
+        await a.together(
+            a.send("POST", JOBS, job(8, queue="hostile", **from_template())) for _ in range(100)
+        )
+    await asyncio.sleep(5)
+    await a.send("DELETE", f"{JOBS}?propagationPolicy=Background")
+    await asyncio.sleep(5)
+
+
+# --- commands in containers --------------------------------------------------------------------------
+
+NODE = ("--node",)
+SESSIONS = 225
+
+
+async def _running(a: Attacker, name: str, *command: str) -> None:
+    """Create a pod whose container runs a program of this machine, and wait until it runs."""
+    container = {"name": "c", "image": "host", "command": list(command)}
+    spec = {"containers": [container], "terminationGracePeriodSeconds": 0}
+    await a.send("POST", PODS, {"metadata": {"name": name}, "spec": spec})
+    while True:
+        async with a.client.get(f"{a.url}{PODS}/{name}") as answer:
+            status = (await answer.json()).get("status") or {}
+        if status.get("phase") == "Running":
+            return
+        await asyncio.sleep(0.1)
+
+
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def _session(a: Attacker, name: str, *command: str, stdin: bool = False) -> Connection:
+    """A command in a container. What it writes is read only as far as the answer to the request."""
+    query = "".join(f"&command={quote(word, safe='')}" for word in command)
+    flags = "&stdin=true" if stdin else ""
+    reader, writer = await a.connect()
+    writer.write(
+        f"GET {PODS}/{name}/exec?stdout=true&stderr=true{flags}{query} HTTP/1.1\r\n"
+        f"Host: x\r\nAuthorization: Bearer {a.token}\r\nConnection: Upgrade\r\n"
+        "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+        "Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n\r\n".encode()
+    )
+    head = await reader.readuntil(b"\r\n\r\n")
+    a.answers[head.split(b" ", 2)[1].decode()] += 1
+    return reader, writer
+
+
+async def _sessions(a: Attacker, *command: str, stdin: bool = False) -> list[Connection]:
+    made = await asyncio.gather(
+        *(_session(a, "shell", *command, stdin=stdin) for _ in range(SESSIONS)),
+        return_exceptions=True,
+    )
+    a.answers.update(type(each).__name__ for each in made if isinstance(each, BaseException))
+    return [each for each in made if not isinstance(each, BaseException)]
+
+
+def _abort(connections: Iterable[Connection]) -> None:
+    for _, writer in connections:
+        writer.transport.abort()
+
+
+@row("225 commands that write and are not read, 8 times", *NODE)
+async def _(a: Attacker) -> None:
+    await _running(a, "shell", "sleep", "600")
+    for _ in range(8):
+        connections = await _sessions(a, "cat", "/dev/zero")
+        await asyncio.sleep(1)
+        _abort(connections)
+        await asyncio.sleep(0.5)
+
+
+@row("225 commands by SPDY that write and are not read, 4 times", *NODE)
+async def _(a: Attacker) -> None:
+    await _running(a, "shell", "sleep", "600")
+    for _ in range(4):
+        connections = await asyncio.gather(*(_spdy_session(a) for _ in range(SESSIONS)))
+        await asyncio.sleep(1)
+        _abort(connections)
+        await asyncio.sleep(0.5)
+
+
+async def _spdy_session(a: Attacker) -> Connection:
+    reader, writer = await a.connect()
+    writer.write(
+        f"POST {PODS}/shell/exec?stdout=true&stderr=true&command=cat&command=/dev/zero HTTP/1.1\r\n"
+        f"Host: x\r\nAuthorization: Bearer {a.token}\r\nConnection: Upgrade\r\n"
+        "Upgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n"
+        "Content-Length: 0\r\n\r\n".encode()
+    )
+    head = await reader.readuntil(b"\r\n\r\n")
+    a.answers[head.split(b" ", 2)[1].decode()] += 1
+    streams = Session(is_client=True)
+    for name in ("error", "stdout", "stderr"):
+        streams.open({"streamtype": name})
+    writer.write(streams.take())
+    return reader, writer
+
+
+@row("225 idle commands that are closed at once", *NODE)
+async def _(a: Attacker) -> None:
+    await _running(a, "shell", "sleep", "600")
+    connections = await _sessions(a, "sleep", "600")
+    await asyncio.sleep(2)
+    _abort(connections)
+    await asyncio.sleep(3)
+
+
+@row("225 commands that end at once", *NODE)
+async def _(a: Attacker) -> None:
+    await _running(a, "shell", "sleep", "600")
+    for _ in range(4):
+        connections = await _sessions(a, "true")
+        await asyncio.sleep(1)
+        _abort(connections)
+
+
+@row("225 commands that do not read what is sent", *NODE)
+async def _(a: Attacker) -> None:
+    await _running(a, "shell", "sleep", "600")
+    connections = await _sessions(a, "sleep", "600", stdin=True)
+    frame = b"\x82\xff" + (1 << 16).to_bytes(8, "big") + bytes(4) + bytes(1 << 16)
+    for _ in range(32):
+        for _, writer in connections:
+            if writer.transport.get_write_buffer_size() < 1 << 17:
+                writer.write(frame)
+        await asyncio.sleep(0.05)
+    await asyncio.sleep(1)
+    _abort(connections)
+    await asyncio.sleep(3)
+
+
+@row("225 logs that are followed and not read", *NODE)
+async def _(a: Attacker) -> None:
+    await _running(a, "shell", "sh", "-c", "while :; do head -c 100000 /dev/zero; sleep 0.1; done")
+    connections = [await a.connect() for _ in range(SESSIONS)]
+    for _, writer in connections:
+        writer.write(
+            f"GET {PODS}/shell/log?follow=true HTTP/1.1\r\nHost: x\r\n"
+            f"Authorization: Bearer {a.token}\r\n\r\n".encode()
+        )
+    await asyncio.sleep(5)
+    _abort(connections)
+    await asyncio.sleep(2)
+
+
+@row("500 simulated commands, 4 times", *GPUS)
+async def _(a: Attacker) -> None:
+    await a.send("POST", PODS, {"metadata": {"name": "shell"}, "spec": {"containers": [CONTAINER]}})
+    await asyncio.sleep(1)
+    for _ in range(4):
+        connections = await _sessions(a, "sh")
+        connections += await _sessions(a, "nvidia-smi")
+        await asyncio.sleep(1)
+        _abort(connections)
+        await asyncio.sleep(0.5)

@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 from building import CountingIds, Harness, config
+from calls import counted_calls
 from drayman.apiserver.protocol.errors import StatusError
+from drayman.apiserver.serving.assembly import make_server
 from drayman.apiserver.serving.backend import MOST_AT_ONCE, ServerBackend
 from drayman.apiserver.verbs.batch import Batch
 from drayman.cluster.backend import BackendWrite, Target
 from drayman.cluster.embedded import Delete, Key, Put
+from drayman.cluster.embedded.store import Store
 from drayman.cluster.errors import StatusError as RefusedError
 from drayman.cluster.options import DeleteOptions, GetOptions, WatchOptions, WriteOptions
 from drayman.cluster.patches import MERGE_PATCH
@@ -208,3 +211,34 @@ class GivenEnds(CountingIds):
 
     def suffix(self) -> str:
         return next(self._ends)
+
+
+def large_claim(name: str, mark: str) -> dict[str, Any]:
+    """A claim with a hundred selectors that no other claim has."""
+    selectors = [
+        {"cel": {"expression": f"device.driver != '{mark}-{number}'"}} for number in range(25)
+    ]
+    requests = [
+        {"name": f"r{n}", "exactly": {"deviceClassName": "c", "selectors": selectors}}
+        for n in range(4)
+    ]
+    kind = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"}
+    return {**kind, "metadata": {"name": name}, "spec": {"devices": {"requests": requests}}}
+
+
+async def test_selectors_of_claims_in_a_batch_are_compiled_beside_the_event_loop() -> None:
+    """A transaction is decided without a break, and other requests would wait until all selectors of its claims are compiled."""
+    core = make_server(Store.open(None)).core
+    backend = ServerBackend(core)
+    kind = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}}
+    await backend.create(Target("", "v1", "namespaces"), kind, WriteOptions())
+    target = Target("resource.k8s.io", "v1", "resourceclaims", "ns")
+    counts = []
+    for names, mark in (("ab", "first"), ("cd", "first"), ("ef", "second")):
+        writes = [BackendWrite("create", target, large_claim(name, mark)) for name in names]
+        with counted_calls() as work:
+            await backend.write_many(writes)
+        counts.append(work.count)
+    _, known, unknown = counts  # the first batch of all sets more up
+    assert unknown < 6 * known
+    assert len(core.store.list("resourceclaims.resource.k8s.io")) == 6

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
-from building import Harness, decoded
-from drayman.apiserver.protocol.errors import MOST_ERROR_TEXT
+from building import Harness, config, decoded
+from drayman.apiserver.protocol.access import User
+from drayman.apiserver.protocol.errors import MOST_ERROR_TEXT, StatusError
 from drayman.apiserver.protocol.exchange import StreamingResponse
-from drayman.apiserver.protocol.limits import MOST_OBJECT_BYTES, ServerLimits
+from drayman.apiserver.protocol.limits import MOST_OBJECT_BYTES, ServerLimits, shares_of
 from drayman.apiserver.protocol.shares import Shares
+from drayman.apiserver.protocol.totals import BODIES, REQUESTS, SESSIONS, WATCHES, Limit
 from drayman.apiserver.verbs.patches import MERGE_PATCH
 
 
@@ -21,6 +24,63 @@ async def test_requests_beyond_the_limit_are_told_to_come_again() -> None:
     response = await harness.send("GET", "/api/v1/pods")
     assert (response.status, response.headers["Retry-After"]) == (429, "1")
     assert decoded(response)["details"]["retryAfterSeconds"] == 1
+
+
+ALICE, BOB = User("alice"), User("bob")
+USED_UP: list[tuple[str, Limit, Callable[[ServerLimits, User], object], str]] = [
+    ("requests", REQUESTS, lambda limits, user: limits.request(user), "450 of 1000 requests at a time"),
+    ("watches", WATCHES, lambda limits, user: limits.check_watches(user), "4500 of 10000 watches and followed logs at a time"),
+    ("sessions", SESSIONS, lambda limits, user: limits.check_sessions(user), "225 of 500 sessions in containers at a time"),
+    ("body_bytes", BODIES, lambda limits, user: limits.body(user, 100_000), "115 of 256 MiB of large bodies and answers at a time"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "limit", "take", "text"), USED_UP, ids=[row[0] for row in USED_UP]
+)
+def test_a_refusal_names_the_limit_its_value_and_who_has_used_it_up(
+    name: str, limit: Limit, take: Callable[[ServerLimits, User], object], text: str
+) -> None:
+    """One user alone gets 45 per cent, and the option of the server is named with which that changes."""
+    limits = ServerLimits()
+    shares: Shares = getattr(limits, name)
+    alone = (shares.most - shares.reserve) // 2
+    with shares.taking(ALICE, alone), pytest.raises(StatusError) as refused:
+        take(limits, ALICE)
+    error = refused.value
+    assert (error.code, error.reason, error.headers["Retry-After"]) == (429, "TooManyRequests", "1")
+    assert f': {text} are in use, {limit.shown(alone)} by "alice"; ' in error.message
+    assert f"one user alone gets at most {limit.shown(alone)} ({limit.option})" in error.message
+    with (
+        shares.taking(ALICE, alone),
+        shares.taking(BOB, alone),
+        pytest.raises(StatusError) as refused,
+    ):
+        take(limits, BOB)
+    assert (
+        f'{limit.shown(alone)} by "bob" and {limit.shown(alone)} by "alice"'
+        in refused.value.message
+    )
+
+
+def test_other_totals_can_be_chosen() -> None:
+    """A tenth of each is reserved for administrators and nodes."""
+    for limit in (REQUESTS, WATCHES, SESSIONS, BODIES):
+        shares = shares_of(limit, 50)
+        assert (shares.most, shares.reserve) == (50 * limit.unit, 50 * limit.unit // 10)
+
+
+async def test_a_body_of_too_many_values_is_answered_with_the_limit() -> None:
+    """Without a time to wait: it is too large at any time."""
+    harness = Harness()
+    base = await harness.namespace()
+    response = await harness.send(
+        "POST", f"{base}/configmaps", config("a", **{f"k{n}": "" for n in range(100_001)})
+    )
+    answer = decoded(response)
+    assert (response.status, answer["reason"]) == (429, "TooManyRequests")
+    assert "has more than 100000 texts, numbers, lists and objects" in answer["message"]
+    assert "Retry-After" not in response.headers
 
 
 async def test_watches_beyond_the_limit_are_refused_until_one_ends() -> None:

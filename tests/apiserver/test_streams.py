@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,6 +16,7 @@ from building import Harness, decoded
 from drayman.apiserver.protocol.exchange import StreamingResponse
 from drayman.apiserver.protocol.shares import Shares
 from drayman.apiserver.serving.http import Listener, start
+from drayman.apiserver.serving.pacing import Pace
 from drayman.node.streams.model import (
     Connection,
     ContainerName,
@@ -209,3 +211,46 @@ async def test_a_server_that_stops_ends_its_sessions() -> None:
         assert await socket.receive_bytes() == b"\x01"
         await server.stop()
         assert harness.server.limits.sessions.taken == 0
+
+
+def served_at(port: int) -> dict[str, Any]:
+    addresses = [{"type": "InternalIP", "address": "127.0.0.1"}]
+    endpoints = {"kubeletEndpoint": {"Port": port}}
+    return {"status": {"addresses": addresses, "daemonEndpoints": endpoints}}
+
+
+async def test_an_agent_in_this_process_answers_for_its_node() -> None:
+    """Without a connection between two ends of one process; a node of that name that is served at another port is another agent's."""
+    harness = await with_pod({"metadata": {"name": "n"}, **served_at(4321)})
+    nodes = harness.server.core.nodes
+    for port, status in ((4321, 200), (4322, 503)):
+        with nodes.serving("n", port, Parrot()):
+            answer = await harness.answer("GET", f"{NS}/pods/p/log", tailLines="3")
+            assert answer.status == status
+    assert (await harness.send("GET", f"{NS}/pods/p/log")).status == 503
+
+
+async def test_streams_of_a_user_take_turns_with_other_work() -> None:
+    """Where each piece takes all the time there is, each of a hundred streams has an iteration of the event loop of its own."""
+    harness = await with_pod(SIMULATED)
+    harness.server.pace = Pace(budget_s=0.0)
+    streams = []
+    for _ in range(100):
+        answer = await harness.answer("GET", f"{NS}/pods/p/log")
+        assert isinstance(answer, StreamingResponse)
+        streams.append(answer.chunks)
+    iterations = 0
+
+    async def count() -> None:
+        nonlocal iterations
+        while True:
+            await asyncio.sleep(0)
+            iterations += 1
+
+    async def read(chunks: AsyncIterator[bytes]) -> None:
+        assert [chunk async for chunk in chunks]
+
+    counting = asyncio.create_task(count())
+    await asyncio.gather(*map(read, streams))
+    counting.cancel()
+    assert iterations >= len(streams)

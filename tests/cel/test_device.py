@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from calls import counted_calls
 from cel.environments import device
 from drayman.api.resource import Device
 from drayman.cel.device import MAX_COST, ProblemKind, check_selector, compile_selector
@@ -217,3 +218,16 @@ def test_actual_costs_stay_below_the_estimate() -> None:
     ):
         selector = compile_selector(expression)
         assert 0 < selector.evaluate(DRIVER, GPU).cost <= selector.max_cost <= MAX_COST
+
+
+def test_a_selector_that_was_found_sound_is_not_compiled_again() -> None:
+    """Claims from one template repeat hundreds of selectors, and each of them is checked when each claim is made."""
+    expression = "device.driver.matches('^(a|b)+known$') && size(device.driver) > 3"
+    with counted_calls() as first:
+        assert check_selector(expression, stored=False) is None
+    with counted_calls() as second:
+        assert check_selector(expression, stored=False) is None
+    assert second.count * 20 < first.count
+    newer = "device.attributes['a'].b.includes('x')"
+    assert check_selector(newer, stored=True) is None
+    assert check_selector(newer, stored=False, features=Features(list_attributes=False)) is not None

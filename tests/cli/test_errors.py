@@ -14,21 +14,41 @@ from drayman.questions.errors import (
     NoSuchObjectError,
     NothingRunsError,
     QuestionError,
+    RefusedList,
 )
 
 START = "start one with: drayman up --profile dgx-h100=1 (`drayman profiles` lists others), or name one with --kubeconfig"
 LIST = "this needs the permission to list resourceclaims"
+GRANT = (
+    "an administrator grants it with `kubectl create clusterrolebinding drayman:reader:%s"
+    " --clusterrole=drayman:reader --user=%s` (`drayman explain --print-rbac | kubectl apply -f -` creates that role)"
+)
 
 SENTENCES: dict[str, tuple[QuestionError, str]] = {
     "no cluster": (NoClusterMeantError("there is none"), f"there is none: {START}"),
     "nothing runs": (NothingRunsError("nothing runs on a"), f"nothing runs on a; {START}"),
     "another namespace would do": (
-        MayNotListError("resourceclaims", "a", "no", any_namespace=True),
+        MayNotListError([RefusedList("resourceclaims", "a", "no")], any_namespace=True),
         f"{LIST} in namespace a, which you do not have; name another with --namespace: no",
     ),
     "the whole cluster is needed": (
-        MayNotListError("resourceclaims", None, "no"),
-        f"{LIST} in the whole cluster, which you do not have: no",
+        MayNotListError([RefusedList("resourceclaims", None, "no")]),
+        f"{LIST} in the whole cluster, which you do not have; {GRANT % ('NAME', 'NAME')}: no",
+    ),
+    "several are needed": (
+        MayNotListError(
+            [
+                RefusedList("nodes", None, "no"),
+                RefusedList("pods", "a", "no"),
+                RefusedList("resourceslices", None, "no"),
+            ],
+            subject="--user=jane doe",
+        ),
+        "this needs the permission to list nodes, resourceslices in the whole cluster, and pods in namespace a,"
+        f" which you do not have; {GRANT % ('jane doe', 'jane doe')}".replace(
+            "drayman:reader:jane doe", "'drayman:reader:jane doe'"
+        ).replace("--user=jane doe", "'--user=jane doe'")
+        + ": no",
     ),
     "in another namespace": (
         NoSuchObjectError("there is no pod/a; there is one in b", found_in="b"),

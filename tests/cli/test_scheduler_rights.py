@@ -222,6 +222,7 @@ def test_the_roles_of_kube_scheduler_are_not_enough(system: Kubectl, account: Ac
         "patch podgroups.scheduling.k8s.io/status",
         "get, list, watch topologies.kai.scheduler",
         "get, list, watch topologies.kueue.x-k8s.io",
+        "create, delete devicetaintrules.resource.k8s.io",
         "get, list, watch workloads.kueue.x-k8s.io",
         "get, list, watch podgroups.scheduling.run.ai",
         "get, list, watch queues.scheduling.run.ai",
@@ -230,7 +231,7 @@ def test_the_roles_of_kube_scheduler_are_not_enough(system: Kubectl, account: Ac
         "get, update leases.coordination.k8s.io drayman-scheduler in kube-system",
     ):
         sentence = sentence.replace(missing, "")
-    assert "the scheduler lacks the rights to ; ; ; ; ; ; ; ; ; . " in sentence
+    assert "the scheduler lacks the rights to ; ; ; ; ; ; ; ; ; ; . " in sentence
     assert "`drayman scheduler --print-rbac | kubectl apply -f -`" in sentence
 
 

@@ -119,14 +119,6 @@ def test_nodes_are_added_and_removed_while_the_cluster_runs(
     assert kubectl("get", "nodes", "-o", "name").split() == ["node/example-0", "node/example-1"]
 
 
-def test_nodes_are_not_added_where_nothing_simulates_them(tmp_path: Path) -> None:
-    """They would be objects without anything behind them."""
-    with running(tmp_path / "config", "--ephemeral", "--no-controllers") as alone:
-        result = run("node", "add", "example=1", "--kubeconfig", str(alone.kubeconfig))
-    assert result.exit_code == 1
-    assert "simulates no nodes" in result.stderr
-
-
 WRONG = [
     (("node", "add", "exampel=1"), 1, "did you mean example"),
     (("node", "remove", "nowhere"), 1, "there is no node 'nowhere'"),
@@ -221,3 +213,38 @@ def test_a_drained_node_has_no_pods_and_takes_none_until_it_recovers(on: Run) ->
     assert drained[1:] == ["node/example-1 cordoned", "node/example-1 drained"]
     recovered = on("node", "recover", "example-1").stdout.splitlines()
     assert recovered == [drained[0], "node/example-1 recovered"]
+
+
+def test_nodes_of_a_cluster_that_simulates_none(tmp_path: Path) -> None:
+    """The command simulates them until it is interrupted, together with those of later commands, and then removes all of them."""
+    bound = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "bound"},
+        "spec": {"nodeName": "example-0", "containers": [{"name": "c", "image": "i"}]},
+    }
+    with running(tmp_path / "config", "--ephemeral", "--no-controllers") as server:
+        kubectl = Kubectl(server, "default", tmp_path)
+        where = ("--kubeconfig", str(server.kubeconfig))
+        command = [*DRAYMAN, "node", "add", "example=1", *where]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # fmt: skip
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            assert process.stdout.readline().startswith("cluster: ")
+            assert process.stdout.readline() == "node/example-0 added\n"
+            assert "this process simulates them" in process.stderr.readline()
+            kubectl("apply", "-f", "-", given=bound)
+            kubectl("wait", "pod/bound", "--for=jsonpath={.status.phase}=Running", "--timeout=60s")
+            later = run("node", "add", "cpu=1", *where)
+            assert later.exit_code == 0, later.stderr
+            assert "node/cpu-0 added" in later.stdout
+            kubectl("wait", "node/cpu-0", "--for=condition=Ready", "--timeout=60s")
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+            assert said.splitlines()[-1] == "stopped; the nodes are removed"
+            assert process.returncode == 0
+        finally:
+            process.kill()
+            process.communicate()
+        assert kubectl("get", "nodes", "-o", "name") == ""

@@ -187,6 +187,24 @@ def test_a_window_that_changes_its_size(tmp_path: Path) -> None:
     assert not FAULTS.search(terminal.text)
 
 
+@pytest.mark.parametrize(("columns", "rows"), [(60, 40), (100, 24), (80, 30)])
+def test_no_line_of_an_earlier_status_stays_after_a_change_of_size(
+    tmp_path: Path, columns: int, rows: int
+) -> None:
+    """A terminal may wrap the lines of the last status in its own way: the next one is drawn on an empty screen."""
+    with up(tmp_path, "--ephemeral") as terminal:
+        terminal.wait_for("requests/s")
+        terminal.resize(columns, rows)
+        cleared = b"\x1b[H\x1b[2J"
+        terminal.read_until(
+            lambda t: cleared in t.raw and b"requests/s" in t.raw.split(cleared)[-1]
+        )
+        assert terminal.raw.count(cleared) == 1
+        lines = [line for line in terminal.lines if line.startswith("Kubernetes API")]
+        assert len(lines) == 1
+        assert terminal.interrupt() == 0
+
+
 def test_a_terminal_that_is_held_up_holds_up_nobody_else(tmp_path: Path) -> None:
     """After Ctrl-S the API goes on answering, and a signal still ends it; Ctrl-Q shows the rest."""
     with up(tmp_path, "--ephemeral") as terminal:

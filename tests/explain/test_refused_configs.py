@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from drayman.api.codec import convert
-from drayman.api.resource import ResourceClaimTemplate
-from drayman.driver_configs.known import advice_about
+from drayman.api.resource import ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from drayman.driver_configs.advice import advice_about
 from drayman.explain.overview import explain_all
 from drayman.reasons.reason import Reason
 from drayman.simulate.planning import plan
@@ -83,3 +85,35 @@ def test_a_plan_says_it_of_every_pod() -> None:
     told = {pod.name: pod.refused_configs for pod in report.pods}
     assert told == {"p": (f"claim c: {REFUSED}",), "q": ()}
     assert report.fits
+
+
+def mps_claim(limit: str) -> ResourceClaim:
+    """A claim for a GPU of which each program may use so much."""
+    head = {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "GpuConfig"}
+    sharing = {"strategy": "MPS", "mpsConfig": {"defaultPinnedDeviceMemoryLimit": limit}}
+    opaque = {"driver": "gpu.nvidia.com", "parameters": {**head, "sharing": sharing}}
+    devices = asks(1)["devices"] | {"config": [{"opaque": opaque}]}
+    return planned_claim("c", spec={"devices": devices})
+
+
+@pytest.mark.parametrize(("limit", "fits"), [("10Gi", True), ("11Gi", False)])
+def test_a_plan_adds_up_the_limits_of_pods_that_share_a_claim(limit: str, fits: bool) -> None:
+    """Before any of them exists: four programs of the claim share one GPU of 40 GiB."""
+    world = cluster({"a": 0})
+    device = {
+        "name": "gpu-0",
+        "attributes": {"type": {"string": "gpu"}},
+        "capacity": {"memory": {"value": "40Gi"}},
+    }
+    pool = {"name": "a", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "gpu.nvidia.com", "pool": pool, "nodeName": "a", "devices": [device]}
+    made = convert(ResourceSlice, {"metadata": {"name": "s"}, "spec": spec})
+    world = world.with_objects(replace(world.objects, slices=(made,)))
+    pods = [alone(f"p{number}", claim="c") for number in range(4)]
+    report = plan(world, wanted(*pods, claims=(mps_claim(limit),)))
+    told = {text for pod in report.pods for text in pod.refused_configs}
+    want = (
+        "claim c: driver gpu.nvidia.com refuses it: the memory limits on device gpu.nvidia.com/a/gpu-0"
+        " add up to 44Gi of 40Gi: 4 programs of claim default/c with 11Gi"
+    )
+    assert told == (set() if fits else {want})

@@ -246,6 +246,21 @@ async def job(place: Town, count: int) -> None:
     await place.gone(PODS)
 
 
+async def gang_of_a_job(place: Town, count: int) -> None:
+    """More pods than there can be are to start together, and each pod says so itself when its Job is gone."""
+    spec = {**SPEC, "restartPolicy": "Never"}
+    stated = {"annotations": {"drayman.dev/gang": "2147483647"}}
+    await place.make(
+        JOBS, "j", metadata=stated, spec={"parallelism": count, "template": {"spec": spec}}
+    )
+    await place.until(
+        PODS,
+        lambda found: len(found) == count and all("conditions" in p["status"] for p in found),
+    )
+    await place.remove(f"{JOBS}/j", propagationPolicy="Background")
+    await place.gone(PODS)
+
+
 async def claims(place: Town, count: int) -> None:
     """Pods with claims of their own, all of which wait for devices."""
     many = {"requests": [{"name": "r", "exactly": {"deviceClassName": GPU, "count": 9}}]}
@@ -559,7 +574,7 @@ async def reach_of_a_queue(_: Town, count: int) -> None:
 SCENES: dict[str, Scene] = {
     scene.__name__: scene
     for scene in (
-        pods, pods_that_wait, pods_apart, terms_of_a_pod, deployment, stateful_set, daemon_set, job, claims, claims_of_a_pod,
+        pods, pods_that_wait, pods_apart, terms_of_a_pod, deployment, stateful_set, daemon_set, job, gang_of_a_job, claims, claims_of_a_pod,
         consumers_of_a_claim, device_taints, slices, devices_of_a_slice, volumes, volumes_of_a_pod, budgets, budgets_of_a_pod,
         dependents, owners, owners_in_a_row, namespace, namespaces, aggregated_roles, nodes, queued_jobs,
         queued_group, queues_in_line, reach_of_a_queue,

@@ -12,7 +12,7 @@ from drayman.api.struct import Json
 from drayman.api.syntax.yaml_text import parse_yaml
 from drayman.migrate.text.files import DocumentEdit, read_documents, write_documents
 from drayman.migrate.text.patching import patched
-from drayman.migrate.text.rendering import block_lines
+from drayman.migrate.text.rendering import block_lines, flow_text
 from drayman.migrate.text.tree import parse_tree
 
 words = st.sampled_from(["a", "b", "c", "name", "spec"])
@@ -60,6 +60,46 @@ def test_any_change_is_carried_into_the_text(old: Json, new: Json, lists_indente
     changed = patched(tree, old, new)
     assert value_of(changed) == new
     assert [each for each in comments if each not in changed] == []
+
+
+FLOW = {
+    "a key leaves": (
+        """a: {b: 'x', c: "y", d: 1}""",
+        {"a": {"b": "x", "c": "y"}},
+        """a: {b: 'x', c: "y"}""",
+    ),
+    "a key comes": ("""a: {"b": 'x'}""", {"a": {"b": "x", "c": 1}}, """a: {"b": 'x', c: 1}"""),
+    "an item of a list changes": (
+        """a: ['x', {b: "y", c: yes}]""",
+        {"a": ["x", {"b": "z", "c": True}]},
+        """a: ['x', {b: "z", c: yes}]""",
+    ),
+    "blanks within braces": ("a: { b: 'x', c: 1 }", {"a": {"b": "x"}}, "a: { b: 'x' }"),
+    "an item of a block": ("""- {b: "x", c: 1}""", [{"b": "x"}], """- {b: "x"}"""),
+    "a word instead of a list": (
+        """a: {b: ['x'], c: 'y'}""",
+        {"a": {"b": 1, "c": "y"}},
+        """a: {b: 1, c: 'y'}""",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FLOW)
+def test_what_does_not_change_on_a_line_keeps_its_quotes(case: str) -> None:
+    """Within braces and brackets, scalars and keys are copied as they are written."""
+    text, new, expected = FLOW[case]
+    tree = parse_tree(text)
+    assert tree is not None
+    assert patched(tree, value_of(text), new) == expected
+
+
+@given(old=mappings, new=mappings)
+def test_any_change_is_carried_into_a_line(old: Json, new: Json) -> None:
+    """A text in flow style says what it should after a change."""
+    text = flow_text(old)
+    tree = parse_tree(text)
+    assert tree is not None
+    assert value_of(patched(tree, old, new)) == new
 
 
 @given(value=mappings, lists_indented=st.booleans())

@@ -219,6 +219,14 @@ def test_a_name_that_begins_like_another() -> None:
     assert name_claims(verdict.flaw.why, claims_of(made)) == "claim c-2: no"
 
 
+def test_the_rejections_of_a_claim_without_a_namespace_are_its_own() -> None:
+    """A claim that has no namespace has one name in rejections and in verdicts, so its shortage is not reported of the first claim."""
+    made = problem([gpus("d0")], claim(exactly("r")), claim(exactly("r", 2)))
+    for item in made["claims"]:
+        del item["metadata"]["namespace"]
+    assert [(shortage.claim, shortage.wanted) for shortage in refused(made).shortages] == [(1, 2)]
+
+
 def test_a_search_that_gave_up_says_so() -> None:
     """Nobody knows whether the claims could be served, and leaving pods would not help."""
     verdict = devices_verdict(Exhausted(1000), ())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from drayman.api.codec import convert
 from drayman.api.resource import ResourceClaim, ResourceSlice
 from drayman.inventory.features import Features
-from drayman.placement.rivals import clash, gives_way
+from drayman.placement.rivals import clash, contested, held_twice, yields
 from drayman.placement.state import ClusterState
 
 DRIVER, POOL = "gpu.example.com", "pool"
@@ -80,7 +80,7 @@ def test_what_does_not_give_way_fits(holdings: list[set[str]], data: st.DataObje
     claims = [claim(f"c{i}", 100 + i, *sorted(each)) for i, each in enumerate(holdings)]
     running = {c.metadata.name for c in claims[:1] if data.draw(st.booleans())}
     state = seen(claims)
-    kept = [c for c in claims if not gives_way(state, c, lambda c: c.metadata.name in running)]
+    kept = [c for c in claims if not yields(state, c, lambda c: c.metadata.name in running)]
     assert kept[:1] == claims[:1]
     left = seen(kept)
     assert all(clash(left, each) is None for each in kept)
@@ -92,21 +92,21 @@ def test_nothing_is_taken_from_a_pod_on_a_node() -> None:
     """Though it was second: the first gives way if it can."""
     first, second = claim("first", 10, "whole-0"), claim("second", 11, "whole-0")
     state = seen([first, second])
-    found = gives_way(state, first, lambda c: c is second)
+    found = yields(state, first, lambda c: c is second)
     assert found is not None
     assert (found.what, found.others) == ("device gpu.example.com/pool/whole-0", ("second",))
-    assert gives_way(state, second, lambda c: c is second) is None
-    both = [gives_way(state, each, lambda _: True) for each in (first, second)]
+    assert yields(state, second, lambda c: c is second) is None
+    both = [yields(state, each, lambda _: True) for each in (first, second)]
     assert both == [None, None]
 
 
-def test_a_scheduler_that_did_not_see_who_was_first_gives_way() -> None:
+def test_a_scheduler_that_did_not_see_who_was_first_yields() -> None:
     """Never do both keep a device, whichever of the two schedulers was started late."""
     claims = [claim("a", 10, "whole-0"), claim("b", 11, "whole-0")]
     for own, other in permutations(claims):
         for views in ((True, False), (False, True), (True, True)):
             mine, theirs = (seen(claims, late=late) for late in views)
-            keeps = [gives_way(mine, own, unused) is None, gives_way(theirs, other, unused) is None]
+            keeps = [yields(mine, own, unused) is None, yields(theirs, other, unused) is None]
             assert keeps != [True, True]
 
 
@@ -119,6 +119,39 @@ def test_each_kind_of_excess_has_its_name() -> None:
     }
     for what, devices in cases.items():
         claims = [claim(f"c{i}", 10 + i, device) for i, device in enumerate(devices)]
-        found = gives_way(seen(claims), claims[-1], unused)
+        found = yields(seen(claims), claims[-1], unused)
         assert found is not None
         assert (found.what, len(found.others)) == (what, len(devices) - 1)
+
+
+def test_a_claim_is_contested_while_another_has_its_device_and_after_that() -> None:
+    """kube-scheduler forgets a device when one of two claims is deallocated: the other is allocated again before it is used."""
+    first, second = claim("first", 10, "whole-0"), claim("second", 11, "whole-0")
+    state = seen([first, second])
+    assert contested(state, first) == ""
+    text = "device gpu.example.com/pool/whole-0 is held by claim default/first too, which was first"
+    assert contested(state, second) == text
+    assert [str(each) for each in held_twice(state, second)] == ["gpu.example.com/pool/whole-0"]
+    state.set_claim(claim("first", 12))
+    assert held_twice(state, second) == ()
+    assert "was held by another claim too" in contested(state, second)
+    state.set_claim(claim("second", 13))
+    state.set_claim(claim("second", 14, "whole-0"))
+    assert contested(state, claim("second", 14, "whole-0")) == ""
+
+
+def test_shares_of_a_device_and_other_devices_are_not_contested() -> None:
+    """What kube-scheduler removes for one claim is exactly what that claim had."""
+    state = seen([claim("a", 10, "shared", "whole-0"), claim("b", 11, "shared", "whole-1")])
+    state.set_claim(claim("a", 12))
+    assert contested(state, claim("b", 11, "shared", "whole-1")) == ""
+
+
+def test_a_trial_leaves_no_trace_of_what_was_forgotten() -> None:
+    """What is supposed to be deallocated counts until the end of the trial."""
+    first, second = claim("first", 10, "whole-0"), claim("second", 11, "whole-0")
+    state = seen([first, second])
+    with state.trial():
+        state.set_claim(claim("first", 12))
+        assert state.forgotten_of(second)
+    assert not state.forgotten_of(second)

@@ -46,6 +46,7 @@ def test_what_may_not_be_seen_is_listed(kubectl: Kubectl, person: Person) -> Non
     assert world.unseen == (
         "devicetaintrules.resource.k8s.io",
         "jobs.batch outside of namespace team-a",
+        "leases.coordination.k8s.io in namespace kube-system",
         "namespaces",
         "persistentvolumeclaims outside of namespace team-a",
         "persistentvolumes",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
+from calls import counted_calls
 from drayman.api.codec import convert
 from drayman.api.kueue_workload import Workload
 from drayman.quota.state import QuotaState
@@ -19,18 +18,9 @@ FEW, MANY, LIMIT = 20, 80, 6
 
 def calls(work: Callable[[], Any]) -> int:
     """How many functions are called."""
-    count = 0
-
-    def counted(_frame: FrameType, event: str, _value: Any) -> None:
-        nonlocal count
-        count += event == "call"
-
-    sys.setprofile(counted)
-    try:
+    with counted_calls() as found:
         work()
-    finally:
-        sys.setprofile(None)
-    return count
+    return found.count
 
 
 def cycle_of(state: QuotaState, *waiting: Object) -> int:

@@ -7,6 +7,7 @@ import pytest
 from drayman.explain.queues.engine import queues_of
 from drayman.quota.decisions import Refused
 from explain.hall import Hall
+from quota.queues import Story, flavor, pods, queue, workload
 
 CASES = {
     "whole cpus": ("3", "insufficient unused quota for cpu in flavor f, 1 more needed"),
@@ -26,3 +27,14 @@ def test_amounts_are_quantities(case: str) -> None:
     (refused,) = queues_of(hall.workload("w", "q", wanted).world()).state.cycle(0.0)
     assert isinstance(refused, Refused)
     assert refused.message == message
+
+
+def test_an_index_label_requests_no_topology() -> None:
+    """Kueue writes a request with only an index label on every plain Job: such a Workload waits for quota like any other."""
+    label = {"podIndexLabel": "batch.kubernetes.io/job-completion-index"}
+    story = Story(flavor("f"), queue("q", quota={"f": {"cpu": 4}}))
+    story.create(workload("has", "q", {**pods(count=2, cpu=1), "topologyRequest": label}))
+    assert story.admitted() == {"has"}
+    story.create(workload("w", "q", {**pods(count=4, cpu=1), "topologyRequest": label}))
+    assert story.admitted() == {"has"}
+    assert story.reason("w") == "WaitingForQuota"

@@ -6,10 +6,17 @@ import math
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from drayman.quota.entries import Entry
 from drayman.quota.past_use import PastUse
 from drayman.quota.settings import AdmissionFairSharingSettings
+from drayman.quota.waiting import Again, Waiting
 from quota.queues import Object, Story, queue, workload
+from quota.test_waiting import entry
+from steps import steps_of
 
 CONFIG = {
     "admissionFairSharing": {"usageHalfLifeTime": "10m", "usageSamplingInterval": "5m"},
@@ -122,3 +129,92 @@ def test_resources_have_weights() -> None:
     assert use.share("l") == pytest.approx(21.0)
     use.set_queue("l", 0.0, {}, None)
     assert use.share("l") == math.inf
+
+
+# The line of a cluster queue in the order of past use.
+
+QUEUES = ("default/a", "default/b", "default/c")
+actions = st.tuples(
+    st.sampled_from(
+        ["add", "leave", "victims", "admitted", "undone", "sample", "weight", "forget"]
+    ),
+    st.integers(0, 8),
+    st.sampled_from(QUEUES),
+)
+
+
+def waits(number: int, queue: str) -> Entry:
+    """One of up to nine workloads, of two shapes."""
+    found = entry(f"w{number}", cpu=1 + number % 2, priority=number % 3, since=number)
+    return Entry(replace(found.facts, queue=queue))
+
+
+@given(st.lists(actions, max_size=30))
+def test_the_line_is_in_the_order_of_past_use(steps: list[tuple[str, int, str]]) -> None:
+    """Of the first workloads of each shape and local queue, the head is of the queue that used least, after any history."""
+    use = past_use("5m")
+    for each in QUEUES:
+        use.set_queue(each, 1.0, {}, 0.0)
+    waiting = Waiting(strict=False)
+    waiting.order_by_past_use(use, 0.0)
+    there: dict[str, Entry] = {}
+    now = 0.0
+    for what, number, queue_ in steps:
+        if what == "add":
+            there[f"w{number}"] = waits(number, queue_)
+            waiting.add(there[f"w{number}"], now)
+        elif what == "leave":
+            there.pop(f"w{number}", None)
+            waiting.discard(f"w{number}")
+        elif what == "victims" and f"w{number}" in there:
+            waiting.refuse(there[f"w{number}"], Again.VICTIMS)
+        elif what == "admitted":
+            use.admitted(queue_, f"x{number}", {"cpu": number})
+        elif what == "undone":
+            use.not_admitted(queue_, f"x{number}")
+        elif what == "sample":
+            now += 400.0
+            use.sample(now, lambda name: {"cpu": len(name) % 3})
+        elif what == "weight":
+            use.set_queue(queue_, float(number), {}, 0.0)
+        elif what == "forget":
+            use.restore(use.remembered())
+        firsts: dict[object, Entry] = {}
+        for each in sorted(there.values(), key=lambda each: each.facts.order):
+            firsts.setdefault((each.facts.queue, each.shape), each)
+        wanted = min(
+            firsts.values(),
+            key=lambda e: (use.share(e.facts.queue), e.key != waiting.sticky, e.facts.order),
+            default=None,
+        )
+        assert waiting.head() is wanted
+
+
+# Work.
+
+
+@pytest.mark.parametrize("what", ["nothing is due", "one is admitted"])
+def test_a_cycle_costs_the_same_however_many_local_queues_there_are(what: str) -> None:
+    """Between two samples, queues are looked at only if something of theirs happens."""
+
+    def work(number: int) -> int:
+        use = past_use("5m")
+        waiting = Waiting(strict=False)
+        waiting.order_by_past_use(use, 0.0)
+        for each in range(number):
+            use.set_queue(f"default/l{each}", 1.0, {}, 0.0)
+            waiting.add(Entry(replace(entry(f"w{each}").facts, queue=f"default/l{each}")), 0.0)
+        assert waiting.head() is not None
+
+        def cycles() -> None:
+            for each in range(10):
+                use.sample(10.0 + each, lambda _: {})
+                head = waiting.head()
+                if what == "one is admitted" and head is not None:
+                    use.admitted(head.facts.queue, head.key, {"cpu": 1})
+                    waiting.discard(head.key)
+
+        return steps_of(cycles)
+
+    few, many = work(50), work(800)
+    assert many < 2 * few, (few, many)

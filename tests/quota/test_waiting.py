@@ -7,6 +7,7 @@ import pytest
 from drayman.quota.demands import PodSetDemand
 from drayman.quota.entries import Entry, Facts
 from drayman.quota.waiting import Again, Waiting
+from steps import steps_of
 
 
 def entry(
@@ -195,3 +196,28 @@ def _kept(waiting: Waiting) -> int:
     """How many items a queue keeps."""
     groups = (*waiting._pooled.values(), *waiting._ready.values())
     return sum(len(group.heap) for group in groups) + len(waiting._fronts)
+
+
+def test_workloads_that_wait_for_a_time_cost_nothing_until_then() -> None:
+    """A cycle takes the same steps however many were evicted and are not due yet."""
+
+    def steps(number: int) -> int:
+        waiting = queue_of(*(entry(f"w{each}", later=100.0 + each) for each in range(number)))
+        return steps_of(lambda: waiting.wake_due(99.0))
+
+    assert steps(160) == steps(10)
+
+
+def test_the_time_of_a_workload_may_change() -> None:
+    """Only its last time counts, whether that is earlier or later, and however often it changes."""
+    waiting = queue_of()
+    for number in range(200):
+        waiting.add(entry("late", later=10.0 + number), 0.0)
+        waiting.add(entry("early", later=500.0 - number), 0.0)
+    waiting.wake_due(208.9)
+    assert head(waiting) is None
+    waiting.wake_due(209.0)
+    assert head(waiting) == "late"
+    waiting.discard("late")
+    waiting.wake_due(301.0)
+    assert head(waiting) == "early"

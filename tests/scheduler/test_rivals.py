@@ -7,7 +7,7 @@ from pathlib import Path
 from cluster.contract.clusters import in_process
 from drayman.cluster.informers import Informers
 from drayman.cluster.recording import EventRecorder
-from drayman.cluster.resources import PODS, RESOURCE_CLAIMS
+from drayman.cluster.resources import DEVICE_TAINT_RULES, PODS, RESOURCE_CLAIMS
 from drayman.scheduler.rivals import Rivals
 from drayman.scheduler.tally import Tally
 from placement.test_rivals import claim, seen
@@ -23,7 +23,8 @@ async def test_a_decision_that_is_not_written_is_no_second_holder(tmp_path: Path
     async with in_process(tmp_path) as client:
         informers = Informers(client)
         claims, pods = informers.informer(RESOURCE_CLAIMS), informers.informer(PODS)
-        rivals = Rivals(client, state, claims, pods, EventRecorder(client, "tester"), tally)
+        rules = informers.informer(DEVICE_TAINT_RULES)
+        rivals = Rivals(client, state, claims, pods, rules, EventRecorder(client, "tester"), tally)
         rivals._judge(theirs)
         assert tally.held_twice == 0
         state.set_claim(ours)

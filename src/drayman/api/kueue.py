@@ -13,9 +13,10 @@ from __future__ import annotations
 from typing import Final, TypeVar
 
 from msgspec import field
+from msgspec.structs import replace
 
 from drayman.api import codec
-from drayman.api.core import PodSpec, Taint, Toleration
+from drayman.api.core import Container, PodSpec, Taint, Toleration
 from drayman.api.custom_groups import KUEUE, CustomObject
 from drayman.api.errors import DecodeError
 from drayman.api.meta import Condition, LabelSelector, ObjectMeta
@@ -321,8 +322,28 @@ class PodTemplate(ApiStruct):
 
 
 def pod_template_of(template: Json) -> PodTemplate:
-    """A pod template in its decoded form. Raises DecodeError, whose path begins with `template`."""
+    """A pod template in its decoded form, with the requests that its pods get from their limits.
+
+    The server sets those requests in pods, and not in templates. Raises DecodeError, whose path begins with `template`.
+    """
     try:
-        return codec.convert(PodTemplate, template or {})
+        found = codec.convert(PodTemplate, template or {})
     except DecodeError as error:
         raise error.under("template") from error
+    spec = found.spec
+    if not any(each.resources.limits for each in (*spec.containers, *spec.init_containers)):
+        return found
+    spec = replace(
+        spec,
+        containers=tuple(map(_with_requests, spec.containers)),
+        init_containers=tuple(map(_with_requests, spec.init_containers)),
+    )
+    return replace(found, spec=spec)
+
+
+def _with_requests(container: Container) -> Container:
+    resources = container.resources
+    if not resources.limits.keys() - resources.requests.keys():
+        return container
+    requests = {**resources.limits, **resources.requests}
+    return replace(container, resources=replace(resources, requests=requests))

@@ -38,7 +38,10 @@ class SliceConstraint(ApiStruct):
 
 
 class TopologyRequest(ApiStruct):
-    """How near each other the pods of a set must be."""
+    """How near each other the pods of a set must be.
+
+    Kueue writes one with nothing but an index label on every plain Job, so its presence alone requests no topology.
+    """
 
     required: str | None = None
     preferred: str | None = None
@@ -50,6 +53,18 @@ class TopologyRequest(ApiStruct):
     pod_set_slice_required_topology: str | None = None
     pod_set_slice_size: Int32 | None = None
     podset_slice_required_topology_constraints: tuple[SliceConstraint, ...] = ()
+
+    @property
+    def names_topology(self) -> bool:
+        """Whether a topology is requested: required, preferred, unconstrained, or for slices."""
+        return (
+            self.required is not None
+            or self.preferred is not None
+            or self.unconstrained is True
+            or self.pod_set_slice_required_topology is not None
+            or self.pod_set_slice_size is not None
+            or bool(self.podset_slice_required_topology_constraints)
+        )
 
 
 class PodSet(ApiStruct, merge_key=("name",)):

@@ -138,6 +138,40 @@ def used_claims(pod: Pod) -> list[str]:
     return names
 
 
+def requests_used(pod: Pod, container: Container) -> dict[str, set[str]]:
+    """The claims that a container uses, each with the requests that it is limited to; an empty set means all."""
+    entries = {entry.name: claim_of(pod, entry) for entry in pod.spec.resource_claims}
+    wanted: dict[str, set[str]] = {}
+    unlimited: set[str] = set()
+    for use in container.resources.claims:
+        claim = entries.get(use.name)
+        if not claim:
+            continue
+        requests = wanted.setdefault(claim, set())
+        if use.request:
+            requests.add(use.request)
+        else:
+            unlimited.add(claim)
+    extended = pod.status.extended_resource_claim_status
+    if extended is not None:
+        for mapping in extended.request_mappings:
+            if mapping.container_name == container.name:
+                wanted.setdefault(extended.resource_claim_name, set()).add(mapping.request_name)
+    return {claim: set() if claim in unlimited else found for claim, found in wanted.items()}
+
+
+def containers_with(pod: Pod, claim: str, request: str) -> int:
+    """How many containers of a pod that run at the same time use the devices of a request of a claim."""
+
+    def uses(container: Container) -> bool:
+        requests = requests_used(pod, container).get(claim)
+        return requests is not None and (not requests or request.partition("/")[0] in requests)
+
+    sidecars = [each for each in pod.spec.init_containers if is_sidecar(each)]
+    lasting = sum(map(uses, (*sidecars, *pod.spec.containers)))
+    return lasting or int(any(map(uses, pod.spec.init_containers)))
+
+
 def statuses_with(
     user: Pod | PodGroup, made: Mapping[str, str | None]
 ) -> tuple[PodResourceClaimStatus, ...]:

@@ -64,11 +64,27 @@ def in_options(error: QuestionError) -> str:
             return error.with_advice("; `drayman capacity -f FILE` says how often a claim fits")
         case MayNotListError(any_namespace=True):
             return error.with_advice("; name another with --namespace")
+        case MayNotListError(subject=subject):
+            return error.with_advice(f"; {_granting(subject)}")
         case NoSuchObjectError(found_in=str(where)) if where:
             return f"{error}: name it with --namespace"
         case NoSuchObjectError(is_elsewhere=True):
             return f"{error}; name another with --namespace"
     return str(error)
+
+
+def _granting(subject: str) -> str:
+    """How an administrator grants all that questions read."""
+    from shlex import quote
+
+    from drayman.cluster.rights import READER
+
+    user = subject or "--user=NAME"
+    name = f"{READER}:{user.partition('=')[2]}"
+    return (
+        f"an administrator grants it with `kubectl create clusterrolebinding {quote(name)}"
+        f" --clusterrole={READER} {quote(user)}` (`drayman explain --print-rbac | kubectl apply -f -` creates that role)"
+    )
 
 
 class NoAnswerError(UserError):

@@ -111,12 +111,14 @@ def run(
     """Run a node on this machine until Ctrl-C: containers are processes, drivers prepare their devices.
 
     Without --kubeconfig it joins the cluster of the data directory; elsewhere it needs a file from `drayman node kubeconfig`.
-    Containers run on when it ends, and the next one finds them.
+    Containers run on when it ends, and the next one finds them. They do not see the data directory, the root directory and the
+    kubeconfig, where the machine permits mount namespaces; elsewhere a warning says so.
     """
     node = name or machine_name()
     refuse_impossible(node)
     _refuse_foreign(address)
     root = (root_dir or folder_of(data_dir).path / "nodes" / node).absolute()
+    warn_of_exposure()
     date_log_lines()
     from drayman.cli.file_limits import raise_file_limit
     from drayman.node.agent.machine import own_address
@@ -125,7 +127,8 @@ def run(
     raise_file_limit()
     images = read_images(images_path)
     drivers = find_drivers(driver_names, node)
-    options = AgentOptions(node, root, address, images, pod_pids=pod_pids)
+    secrets = [folder_of(data_dir).path, *([kubeconfig] if kubeconfig is not None else [])]
+    options = AgentOptions(node, root, address, images, pod_pids=pod_pids, secrets=secrets)
     if kubeconfig is not None:
         connection = Where(kubeconfig, data_dir, context).connection()
     else:
@@ -242,6 +245,14 @@ def _refuse_foreign(address: str) -> None:
         raise UserError(
             f"--address: this machine cannot serve at {address}: {reason(error)}"
         ) from error
+
+
+def warn_of_exposure() -> None:
+    """Print what containers on this machine can see that they should not."""
+    from drayman.node.agent.processes.attempts import Isolation
+
+    if exposed := Isolation.here().exposed:
+        say(f"warning: {exposed}; run only pods that you trust")
 
 
 def read_images(path: Path | None) -> Images:

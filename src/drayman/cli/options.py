@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from drayman.apiserver.protocol.totals import BODIES, REQUESTS, SESSIONS, WATCHES
 from drayman.cli import files
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -67,6 +68,29 @@ def prices_option(function: F) -> F:
         metavar="FILE",
         help="Prices of nodes by instance type, besides those in labels. Default: DRAYMAN_PRICES.",
     )(function)
+
+
+def limit_options(function: F) -> F:
+    """Options that bound what all users of the API hold together."""
+    for limit, name, text in (
+        (BODIES, "MIB", "Memory for bodies and answers above 64 KiB, in MiB."),
+        (SESSIONS, "NUMBER", "Commands in containers and forwarded ports that are open at a time."),
+        (WATCHES, "NUMBER", "Watches and followed logs at a time."),
+        (
+            REQUESTS,
+            "NUMBER",
+            "Requests at a time. One user alone gets 45 per cent of each of these limits.",
+        ),
+    ):  # the first one listed is applied last
+        function = click.option(
+            limit.option,
+            type=click.IntRange(min=10),
+            default=limit.usual,
+            show_default=True,
+            metavar=name,
+            help=text,
+        )(function)
+    return function
 
 
 def waiting_options(function: F) -> F:

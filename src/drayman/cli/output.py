@@ -137,8 +137,9 @@ def refuse_unread() -> None:
 
 def console(file: IO[str] | None = None) -> Console:
     """Where to draw: colours and the real width on a terminal, plain text of 80 columns elsewhere."""
-    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.console import Console, ConsoleOptions, Group, RenderableType
     from rich.segment import Segment
+    from rich.text import Text
 
     class PlainConsole(Console):
         """A console on which only its own styles control the terminal, whatever it draws.
@@ -151,6 +152,12 @@ def console(file: IO[str] | None = None) -> Console:
         ) -> Iterable[Segment]:
             for text, style, control in super().render(renderable, options):
                 yield Segment(text if control else printable(text), style, control)
+
+        def print(self, *objects: Any, **options: Any) -> None:
+            # Names that are longer than a line go on in the next one: cut off, they could not be copied. The library joins texts to a
+            # new one without their own settings for that, unless they are in a group.
+            kept = (Group(each) if isinstance(each, Text) else each for each in objects)
+            super().print(*kept, **{"crop": False, **options})
 
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError

@@ -94,7 +94,7 @@ def scheduler(
         return
     from drayman.allocator import Policy
     from drayman.api.formats import dns_subdomain_problems
-    from drayman.scheduler.leading import lease_of
+    from drayman.placement.schedulers import lease_of
     from drayman.scheduler.options import SchedulerOptions
 
     for name in names if leader_elect else ():
@@ -172,7 +172,8 @@ async def _run(
 
 async def _work(client: HttpClient, options: SchedulerOptions, leader_elect: bool) -> None:
     """Schedule until cancelled, for names whose lease is held if there are to be leases."""
-    from drayman.scheduler.leading import LEASE_NAMESPACE, Candidate, lease_of
+    from drayman.placement.schedulers import LEASE_NAMESPACE, lease_of
+    from drayman.scheduler.leading import Candidate
 
     if not leader_elect:
         await _Term(client, options).run()

@@ -40,11 +40,12 @@ class Bundle:
 
 
 async def write_together(
-    client: Client, bundles: Sequence[Bundle], *, largest: int = LARGEST
+    client: Client, bundles: Iterable[Bundle], *, largest: int = LARGEST
 ) -> None:
     """Write all bundles that can be written, in order. Each is notified of its outcome, once.
 
-    Up to `largest` writes at a time.
+    Up to `largest` writes at a time. A transaction's bundles are taken from an iterator when the one before it is written, so thousands
+    of them need not be made at once.
     """
     apart: Iterable[Sequence[Bundle]] = ([bundle] for bundle in bundles)
     lost: UnreachableError | None = None
@@ -67,7 +68,7 @@ async def write_in_turn(client: Client, writes: Sequence[Write]) -> None:
             await client.write_all([write])
 
 
-def _batches(bundles: Sequence[Bundle], largest: int) -> Iterator[Sequence[Bundle]]:
+def _batches(bundles: Iterable[Bundle], largest: int) -> Iterator[Sequence[Bundle]]:
     """Groups of bundles with at most so many writes, or one bundle that has more."""
     batch: list[Bundle] = []
     size = 0

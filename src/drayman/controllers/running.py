@@ -24,6 +24,7 @@ from drayman.controllers.certificates.signing import Authority, CertificateSigne
 from drayman.controllers.claims.controller import ClaimController
 from drayman.controllers.features import ControllerFeatures
 from drayman.controllers.multikueue.controller import DispatchController
+from drayman.controllers.quota.charged import ChargeGuard
 from drayman.controllers.quota.controller import QuotaController
 from drayman.controllers.quota.protecting import Unprotecting
 from drayman.controllers.quota.source import ConfigurationSource
@@ -53,16 +54,17 @@ def all_controllers(
     queues: ConfigurationSource | None = None,
     queue_tally: QueueTally | None = None,
     authority: Authority | None = None,
+    guard: ChargeGuard | None = None,
 ) -> tuple[Constructor, ...]:
     """Every controller. With `turns`, beside a scheduler in the same process; with `queues`, those of Kueue's queues as well.
 
-    With an `authority`, those of certificates.
+    With an `authority`, those of certificates. `guard` is what a scheduler in the same process asks which pods are charged.
     """
     features = features or ControllerFeatures()
     of_queues: tuple[Constructor, ...] = (Unprotecting,)
     if queues is not None:
         of_queues = (
-            partial(QuotaController, source=queues, tally=queue_tally),
+            partial(QuotaController, source=queues, tally=queue_tally, guard=guard),
             partial(DispatchController, source=queues, tally=queue_tally),
         )
     of_certificates: tuple[Constructor, ...] = ()

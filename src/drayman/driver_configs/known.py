@@ -18,7 +18,6 @@ from drayman.api.resource import (
     DeviceRequestAllocationResult,
     OpaqueDeviceConfiguration,
     ResourceClaim,
-    ResourceClaimTemplate,
 )
 from drayman.api.struct import ApiStruct
 from drayman.driver_configs import amd, cpu, example, network, nvidia
@@ -106,21 +105,6 @@ def refused_in_class(device_class: DeviceClass) -> Iterator[RefusedConfig]:
     """What drivers refuse of what a class says."""
     configs: Sequence[DeviceClassConfiguration] = device_class.spec.config
     return refused_in((f"spec.config[{index}]", each.opaque) for index, each in enumerate(configs))
-
-
-def advice_about(value: ApiStruct) -> Iterator[tuple[str, str]]:
-    """Paths and messages about what drivers refuse of an object, for those who check files."""
-    match value:
-        case ResourceClaim():
-            found = refused_in_claim(value.spec.devices)
-        case ResourceClaimTemplate():
-            found = refused_in_claim(value.spec.spec.devices, IN_TEMPLATE)
-        case DeviceClass():
-            found = refused_in_class(value)
-        case _:
-            return
-    for refused in found:
-        yield refused.path, f"driver {refused.driver} refuses it: {refused.problem}"
 
 
 def accepted_configs(

@@ -19,7 +19,7 @@ from drayman.placement.gangs.book import GroupObject, key_of_group, ranked
 from drayman.placement.gangs.gang import GangKey
 from drayman.placement.world import World
 from drayman.reasons.reason import Headline, Reason
-from drayman.reasons.waiting import held_by_itself
+from drayman.reasons.waiting import held_by_itself, unscheduled
 from drayman.reasons.wording import counted
 
 _KIND: Final = "PodGroup"
@@ -48,6 +48,8 @@ def explain_group(world: World, group: GroupObject) -> Explanation:
     if found.refusal is not None:
         first_line = with_room_kept(world, first_line, waiting)
         first_line = with_share(world, first_line, waiting[0]) if waiting else first_line
+    if waiting:
+        first_line = unscheduled(world, waiting[0], first_line)
     base = explained(world, _KIND, group.metadata, first_line)
     if found.refusal is not None and waiting:
         first = explain_member(world, waiting[0], gangs, found)

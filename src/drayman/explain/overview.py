@@ -81,7 +81,7 @@ def waiting_pods(world: World, pods: Iterable[Pod]) -> list[Explanation]:
                 name=whose.name,
                 namespace=namespace,
                 headline=headline,
-                refused_configs=refused_configs(world.state, first) if is_stuck else (),
+                refused_configs=refused_configs(world, first) if is_stuck else (),
                 refused_devices=devices_refused(world, first) if is_stuck else (),
                 count=len(members),
             )

@@ -48,7 +48,7 @@ from drayman.reasons.reason import Headline, Outlook, Reason
 from drayman.reasons.refused_configs import refused_configs
 from drayman.reasons.shared_network import unmovable_interfaces
 from drayman.reasons.volumes import volumes_under_way
-from drayman.reasons.waiting import before_nodes, demand_of, held_back
+from drayman.reasons.waiting import before_nodes, demand_of, held_back, unscheduled
 from drayman.reasons.wording import and_list
 
 
@@ -60,9 +60,10 @@ def explain_pod(
     `planned` is what the world has only because of a plan.
     """
     found = _placed_or_not(world, pod, planned, with_remedies=with_remedies)
+    found = msgspec.structs.replace(found, headline=unscheduled(world, pod, found.headline))
     if pod.status.phase == "Running" or is_finished(pod):
         return found
-    refused = refused_configs(world.state, pod)
+    refused = refused_configs(world, pod)
     return msgspec.structs.replace(found, refused_configs=refused) if refused else found
 
 
@@ -170,7 +171,7 @@ class PodHeadlines:
     def of(self, pod: Pod) -> Headline:
         found = self._of(pod)
         held = self._prospects.of(pod).held if found.reason is Reason.FITS else None
-        return held or found
+        return unscheduled(self._world, pod, held or found)
 
     def _of(self, pod: Pod) -> Headline:
         if is_held_by_queue(self._world, pod):

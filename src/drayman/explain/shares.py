@@ -39,7 +39,7 @@ def part_of_queue(state: ClusterState, unit: Unit, now: float) -> str:
     reaches, _ = Reaching(state, shares).of(unit, now)
     leaf = next(iter(stakes.values())).queue
     for reach in reaches:
-        names = [title_of(book, each) for each in reach.given]
+        names = [title_of(book, each) for each in reach.first]
         if reach.means is Means.RECLAIM:
             return (
                 f"Queue {leaf} is entitled to more: these may have to make way: {and_list(names)}."

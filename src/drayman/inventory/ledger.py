@@ -46,6 +46,11 @@ Held: TypeAlias = Mapping[tuple[str, str | None], Holding]
 """What is held of one device, by holder and the id of its share."""
 
 
+def whole_devices(claim: ResourceClaim) -> frozenset[DeviceId]:
+    """The devices that a claim has for itself: neither shares of devices nor admin access."""
+    return frozenset(DeviceId.of(result) for result in claim.status.results if result.is_exclusive)
+
+
 class ClaimAllocation(Protocol):
     """A claim and what it is to get."""
 

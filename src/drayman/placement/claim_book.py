@@ -24,7 +24,8 @@ from drayman.api.resource import (
     ResourceSlice,
 )
 from drayman.bounded import Bounded
-from drayman.inventory.ledger import Holding, Ledger, holder_of, holdings_of
+from drayman.inventory.identity import DeviceId
+from drayman.inventory.ledger import Holding, Ledger, holder_of, holdings_of, whole_devices
 from drayman.inventory.undo import UndoLog
 from drayman.placement.claims import claims_used_by, extended_for
 from drayman.placement.fit import PodNeeds
@@ -70,6 +71,7 @@ class ClaimBook:
         self._extended_claims: dict[str, ClaimKey] = {}  # by uid of the pod
         self._templates: dict[ClaimKey, ResourceClaimTemplate] = {}
         self._allocated_at: dict[str, int] = {}  # versions, by uid
+        self._forgotten: dict[str, frozenset[DeviceId]] = {}  # by uid of the claim that has them
         self._deprived: dict[str, frozenset[str]] = {}  # by uid of a pod, claims no longer reserved
         self._lost: dict[str, Users] = {}  # by holder
         self._gone: Bounded[str, None] = Bounded(_REMEMBERED)  # uids
@@ -111,9 +113,11 @@ class ClaimBook:
         if known is not None and known.metadata.uid == claim.metadata.uid:
             if known.status.allocation is not None:
                 self._keep(known, "deleted")
+                self._note_forgotten(known)
             self._log.pop(self._claims, key)
             self._log.pop(self._keys, claim.metadata.uid)
             self._log.pop(self._allocated_at, claim.metadata.uid)
+            self._log.pop(self._forgotten, claim.metadata.uid)
             owner = extended_for(claim)
             if owner is not None and self._extended_claims.get(owner.uid) == key:
                 self._log.pop(self._extended_claims, owner.uid)
@@ -172,6 +176,37 @@ class ClaimBook:
     def allocated_at(self, claim: ResourceClaim) -> int | None:
         """The version of a claim with which it got its devices; None if it had them when it was first seen."""
         return self._allocated_at.get(claim.metadata.uid)
+
+    def forgotten_of(self, claim: ResourceClaim) -> frozenset[DeviceId]:
+        """The devices of a claim that another claim had as well until it released them.
+
+        kube-scheduler keeps allocated devices in a set and removes a device from it when any claim that holds it is deallocated. It may
+        give these devices out again although this claim holds them.
+        """
+        return self._forgotten.get(claim.metadata.uid, frozenset())
+
+    def claims_with(self, device: DeviceId) -> tuple[ResourceClaim, ...]:
+        """The claims that have a device as a whole, as last shown by the server. Admin access does not count."""
+        holders = self.ledger.holders_of(device)
+        if not holders:
+            return ()
+        return tuple(
+            claim
+            for claim in self.allocated_claims()
+            if holder_of(claim) in holders and device in whole_devices(claim)
+        )
+
+    def claims_beside(self, claim: ResourceClaim) -> tuple[ResourceClaim, ...]:
+        """The other claims that have a device of an allocated claim, or a share of one, as decisions will leave them."""
+        holders = {
+            holder
+            for result in claim.status.results
+            for holder in self.ledger.holders_of(DeviceId.of(result))
+        } - {holder_of(claim)}
+        if not holders:
+            return ()
+        latest = map(self.latest_claim, self._claims.values())
+        return tuple(each for each in latest if holder_of(each) in holders)
 
     def lost_claim(self, holder: str) -> Users | None:
         """The lost claim that stands behind a holder, if one does."""
@@ -266,7 +301,7 @@ class ClaimBook:
 
     # Claims that are taken from pods.
 
-    def _users_of(self, claim: ResourceClaim) -> frozenset[str]:
+    def users_of(self, claim: ResourceClaim) -> frozenset[str]:
         """The pods on nodes, by uid, for which a claim is reserved."""
         return frozenset()
 
@@ -275,23 +310,35 @@ class ClaimBook:
         before, after = known.status, claim.status
         if before.reserved_for != after.reserved_for and before.allocation is not None:
             kept = {consumer.uid for consumer in after.reserved_for}
-            for pod in self._users_of(known) - self._users_of(claim) - kept:
+            for pod in self.users_of(known) - self.users_of(claim) - kept:
                 had = self._deprived.get(pod, frozenset())
                 self._log.put(self._deprived, pod, had | {claim.metadata.uid})
         if before.results != after.results:
             if before.allocation is not None:
                 self._keep(known, "deallocated")
+                self._note_forgotten(known)
+            self._log.pop(self._forgotten, claim.metadata.uid)
             if after.allocation is None:
                 self._log.pop(self._allocated_at, claim.metadata.uid)
             else:
                 self._log.put(self._allocated_at, claim.metadata.uid, _version(claim))
                 self._give_back(claim)
 
+    def _note_forgotten(self, claim: ResourceClaim) -> None:
+        """A claim is about to lose its devices. Claims that have one of them too remember that."""
+        for device in whole_devices(claim):
+            if len(self.ledger.holders_of(device)) < 2:
+                continue  # nearly always
+            for other in self.claims_with(device):
+                if other.metadata.uid != claim.metadata.uid:
+                    both = self.forgotten_of(other) | {device}
+                    self._log.put(self._forgotten, other.metadata.uid, both)
+
     def _keep(self, claim: ResourceClaim, how: How) -> None:
         """A claim is about to lose its devices. If pods on nodes use it, they keep them."""
         uid = claim.metadata.uid
         deprived = [pod for pod, claims in self._deprived.items() if uid in claims]
-        users = self._users_of(claim).union(deprived)
+        users = self.users_of(claim).union(deprived)
         for pod in deprived:
             left = self._deprived[pod] - {uid}
             if left:
@@ -316,7 +363,7 @@ class ClaimBook:
             self.release(holder)
             return
         version = _version(claim)
-        for uid in self._users_of(claim) & users.pods:
+        for uid in self.users_of(claim) & users.pods:
             if self._starts.is_after(uid, version):
                 self._lose_nothing(uid, holder)
 

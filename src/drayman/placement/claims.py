@@ -44,6 +44,9 @@ class ClaimLack(Enum):
     DELETING = "deleting"  # a claim is being deleted
     FOREIGN = "foreign"  # the claim listed for it was made for another pod
     GROUP = "group"  # the pod group that it is in does not exist
+    SHARE = "share"  # a share of a GPU that no class offers
+    SHARE_INVALID = "share invalid"  # an annotation that asks for one in a wrong way
+    CONTESTED = "contested"  # a device of a claim is, or was, another claim's too
 
 
 class ClaimsNotReadyError(Exception):

@@ -26,6 +26,7 @@ from drayman.inventory.identity import DeviceId
 from drayman.placement.claims import EXTENDED_CLAIM, is_late, only_node_of, readiness
 from drayman.placement.extended import ExtendedClaim, extended_claim
 from drayman.placement.fit import FITS, Cause, NodeFacts, PodNeeds, Verdict, claim_name
+from drayman.placement.gpu_shares import RESOURCE, ShareRequest
 from drayman.placement.hints import Hint
 from drayman.placement.spending import UNCONCERNED, Spending, spending_of
 from drayman.placement.state import ClusterState
@@ -75,6 +76,8 @@ class Demand:
     """The claims that have devices."""
     extended: Mapping[str, str]
     """Extended resources that have a device class, with the class."""
+    share: ShareRequest | None
+    """The share of a GPU that the pod's annotations ask for."""
     stale_extended: ResourceClaim | None
     """A claim for extended resources that an earlier attempt left behind."""
     impossible: Verdict | None
@@ -112,6 +115,15 @@ class Demand:
     def asks_for_devices(self) -> bool:
         return bool(self.claims or self.extended)
 
+    @property
+    def has_alternatives(self) -> bool:
+        """Whether a claim without devices lists alternatives in the order of preference."""
+        return any(
+            request.first_available
+            for claim in self.open
+            for request in claim.spec.devices.requests
+        )
+
     def delegated_on(self, facts: NodeFacts) -> frozenset[str]:
         """The extended resources that devices serve on a node: those its kubelet does not offer."""
         if not self.extended:
@@ -133,8 +145,10 @@ class Demand:
         claims = self.open
         if delegated:
             if delegated not in shape.extended_of:
-                classes = {name: self.extended[name] for name in delegated}
-                shape.extended_of[delegated] = extended_claim(self.pod, classes)
+                classes = {name: self.extended[name] for name in delegated if name != RESOURCE}
+                share = self.share if RESOURCE in delegated else None
+                added = None if share is None else (share.request, share.mapping)
+                shape.extended_of[delegated] = extended_claim(self.pod, classes, added)
             extended = shape.extended_of[delegated]
             if extended is not None:
                 claims = (*claims, self._claim_for(extended))
@@ -193,6 +207,7 @@ class Demands:
         self._shapes: Bounded[Hashable, _Shape] = Bounded(_MOST_SHAPES)
 
     def of(self, pod: Pod, claims: tuple[ResourceClaim, ...], now: float) -> Demand:
+        """What a pod with these claims asks for. Raises ClaimsNotReadyError if it asks for a share of a GPU that no class offers."""
         needs = PodNeeds.of(pod)
         held = tuple(claim for claim in claims if claim.status.allocation is not None)
         opened = tuple(claim for claim in claims if claim.status.allocation is None)
@@ -206,6 +221,9 @@ class Demands:
         for claim in held:
             if claim.status.allocation is not None:
                 only_node = only_node or only_node_of(claim.status.allocation.node_selector)
+        share = self._state.gpu_shares.request(pod)
+        if share is not None:
+            extended = {**extended, RESOURCE: share.device_class}
         stale = self._state.extended_claim_of(pod.metadata.uid) if extended else None
         stated = pod.metadata.annotations.get(ALIGN)
         alignment = None if stated is None else _alignment(pod, stated, claims)
@@ -219,11 +237,14 @@ class Demands:
             opened,
             held,
             extended,
+            share,
             stale,
             self._missing_class(opened),
             only_node,
             timed_out,
-            self._shape(pod, needs, opened, held, timed_out, extended, stale, alignment, spending),
+            self._shape(
+                pod, needs, opened, held, timed_out, extended, share, stale, alignment, spending
+            ),
             alignment,
             spending,
         )
@@ -247,6 +268,7 @@ class Demands:
         held: tuple[ResourceClaim, ...],
         timed_out: frozenset[str],
         extended: Mapping[str, str],
+        share: ShareRequest | None,
         stale: ResourceClaim | None,
         alignment: PodAlignment | None,
         spending: Spending,
@@ -261,6 +283,8 @@ class Demands:
             timed_out,
             tuple(sorted(extended.items())),
             _container_requests(pod) if extended else (),
+            None if share is None else codec.encode(share.request),
+            None if share is None else share.mapping.container_name,
             # What blocks this pod does not block its copies.
             "" if stale is None else stale.metadata.uid,
         )

@@ -91,24 +91,24 @@ class ExtendedClaim(Struct, frozen=True):
     mappings: tuple[ContainerExtendedResourceRequest, ...]
 
 
-def extended_claim(pod: Pod, classes: Mapping[str, str]) -> ExtendedClaim | None:
-    """The claim for `classes`, a mapping from resource to class; None if the pod needs no devices of these classes."""
+def extended_claim(
+    pod: Pod,
+    classes: Mapping[str, str],
+    share: tuple[DeviceRequest, ContainerExtendedResourceRequest] | None = None,
+) -> ExtendedClaim | None:
+    """The claim for `classes`, a mapping from resource to class, and for a share of a GPU; None if the pod needs no such devices."""
     requests: dict[str, ExactDeviceRequest] = {}
     mappings: list[ContainerExtendedResourceRequest] = []
     for resource in sorted(classes):
         _add_resource(pod, resource, classes[resource], requests, mappings)
-    if not requests:
+    named = [DeviceRequest(name=name, exactly=requests[name]) for name in sorted(requests)]
+    if share is not None:
+        named.append(share[0])
+        mappings.append(share[1])
+    if not named:
         return None
-    return ExtendedClaim(
-        ResourceClaimSpec(
-            devices=DeviceClaim(
-                requests=tuple(
-                    DeviceRequest(name=name, exactly=requests[name]) for name in sorted(requests)
-                )
-            )
-        ),
-        tuple(mappings),
-    )
+    devices = DeviceClaim(requests=tuple(named))
+    return ExtendedClaim(ResourceClaimSpec(devices=devices), tuple(mappings))
 
 
 @dataclass(slots=True)

@@ -48,10 +48,12 @@ from drayman.api.struct import ApiStruct
 from drayman.api.workloads import (
     DaemonSet,
     Deployment,
+    Lease,
     PodDisruptionBudget,
     ReplicaSet,
     StatefulSet,
 )
+from drayman.placement.schedulers import LEASE_NAMESPACE
 from drayman.placement.wake import Wake
 
 if TYPE_CHECKING:
@@ -85,6 +87,8 @@ class Held:
     member: str
     """The field of `Objects` that holds them."""
     read: Read = Read.WANTED
+    namespace: str = ""
+    """The only namespace whose objects matter; empty for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +271,8 @@ HELD: Final[tuple[Held, ...]] = (
     Held(AdmissionCheck, "admission_checks", Read.FOR_QUEUES),
     Held(WorkloadPriorityClass, "workload_classes", Read.FOR_QUEUES),
     Held(QueuedWorkload, "queued_workloads", Read.FOR_QUEUES),
+    # These say whether a scheduler runs.
+    Held(Lease, "leases", namespace=LEASE_NAMESPACE),
 )
 
 RULES: Final = (

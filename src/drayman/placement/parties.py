@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from drayman.api.core import Pod
 from drayman.api.pods import priority_of
 from drayman.api.resource import ResourceClaim
+from drayman.api.times import seconds_of
 from drayman.placement.gangs.gang import Gang, GangKey
 from drayman.placement.gangs.importance import importance_of_running
 from drayman.placement.gangs.quorum import Sparing
@@ -62,9 +65,11 @@ class Party(Struct, frozen=True, eq=False):
         return tuple(each.pod for each in self.members)
 
     @property
-    def age(self) -> str:
-        """Since when the first of them runs."""
-        return min(each.pod.status.start_time or "" for each in self.members)
+    def age(self) -> tuple[float, str]:
+        """Since when the first of them runs, or infinity if none has begun; then when it was created."""
+        return min(
+            (_start(each.pod), each.pod.metadata.creation_timestamp or "") for each in self.members
+        )
 
     @property
     def uids(self) -> frozenset[str]:
@@ -154,6 +159,89 @@ def in_order_of_return(parties: Sequence[Party], protected: Iterable[str]) -> li
     )
 
 
+def in_order_of_going(parties: Sequence[Party], protected: Iterable[str]) -> list[Party]:
+    """Parties in the order in which they go: the least important, what gangs can do without, the newest; last those of a budget."""
+    return in_order_of_return(parties, protected)[::-1]
+
+
+def earliest_start(parties: Iterable[Party]) -> float:
+    """Since when the oldest of the most important of some parties runs; infinity if it has not begun."""
+    there = tuple(parties)
+    highest = max((party.priority for party in there), default=0)
+    return min((p.age[0] for p in there if p.priority == highest), default=inf)
+
+
+class MembersApart:
+    """Parties for a search that chooses itself which members of a gang stay: each member of one that can shrink is a candidate."""
+
+    def __init__(
+        self, parties: Sequence[Party], permitted: Callable[[Sequence[Party]], Sequence[Party]]
+    ) -> None:
+        """`permitted` says of parties that would go in an order which of them may."""
+        self._permitted = permitted
+        self._spare: dict[int, Counter[str]] = {}
+        """How many members of each part a gang can do without, by `id` of its core."""
+        self._cores: dict[int, Party] = {}
+        self._of_core: dict[int, Party] = {}  # by `id` of each candidate
+        self._members: dict[int, list[Party]] = {}
+        self._whole = frozenset(map(id, parties))
+        for party in parties:
+            if party.core is not None:
+                self._cores[id(party.core)] = party.core
+                spare = self._spare.setdefault(id(party.core), Counter())
+                spare[party.members[0].part] += 1
+        self.candidates: list[Party] = []
+        """In the order of the parties."""
+        for party in parties:
+            if id(party) not in self._cores:
+                self._add(party, party.core)
+        for core in self._cores.values():
+            for each in core.members:
+                if not each.is_safe:
+                    self._add(Party((each,), core.priority, core=core), core)
+
+    def _add(self, candidate: Party, core: Party | None) -> None:
+        self.candidates.append(candidate)
+        if core is not None:
+            self._of_core[id(candidate)] = core
+            self._members.setdefault(id(core), []).append(candidate)
+
+    def permitted(self, order: Sequence[Party]) -> list[Party]:
+        """Of candidates that would go in this order, those that may. Below its quorum, all of a gang goes."""
+        line: list[tuple[Party, tuple[Party, ...]]] = []
+        spare = {key: Counter(parts) for key, parts in self._spare.items()}
+        gone: set[int] = set()
+
+        def go_alone(candidate: Party, core: Party) -> bool:
+            part = candidate.members[0].part
+            if spare[id(core)][part] <= 0:
+                return False
+            spare[id(core)][part] -= 1
+            line.append((candidate, (candidate,)))
+            gone.add(id(candidate))
+            return True
+
+        for candidate in order:
+            core = self._of_core.get(id(candidate))
+            if core is None:
+                line.append((candidate, (candidate,)))
+            elif id(candidate) not in gone and not go_alone(candidate, core):
+                if id(core) not in self._whole:
+                    continue
+                left = [each for each in self._members[id(core)] if id(each) not in gone]
+                rest = tuple(e for e in left if e is candidate or not go_alone(e, core))
+                gone.update(map(id, rest))
+                members = tuple(member for each in rest for member in each.members)
+                line.append((replace(core, members=members), rest))
+        stands_for = {id(party): candidates for party, candidates in line}
+        found = self._permitted([party for party, _ in line])
+        return [each for party in found for each in stands_for[id(party)]]
+
+
 def gangs_of(parties: Iterable[Party]) -> tuple[GangKey, ...]:
     """The gangs that go as one."""
     return tuple(party.gang for party in parties if party.gang is not None)
+
+
+def _start(pod: Pod) -> float:
+    return inf if pod.status.start_time is None else seconds_of(pod.status.start_time)

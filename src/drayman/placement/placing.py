@@ -7,9 +7,9 @@ for devices on that one node.
 A node that refused keeps refusing while resources are only taken. It is asked again when something on it, or in devices that it shares with
 other nodes, is given back, and after any change of slices, classes or taints.
 
-The order of nodes: what the user prefers, then the price where the pod leans to cheap or dear nodes (`spending`), then how well the
-devices are aligned, then what later pods lose (`mix`), then what else makes devices better for others, then the balance of the cluster,
-then the order of arrival.
+The order of nodes: what the user prefers, including taints that only discourage pods; the price where the pod leans to cheap or dear nodes
+(`spending`); how well the devices are aligned; what later pods lose (`mix`); what else makes devices better for others; the balance of the
+cluster; the order of arrival.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from drayman.placement.fit import (
     balance,
     has_preferences,
     preferences,
+    taint_scores,
 )
 from drayman.placement.marks import Position
 from drayman.placement.mix import NO_MIX
@@ -120,7 +121,7 @@ class Placer:
         checks = self._prepared(demand)
         if isinstance(checks, Verdict):
             return self._refused_everywhere(checks)
-        if self._weighs_wishes(checks) or checks.is_tied:
+        if self._compares_all(checks) or checks.is_tied:
             return self._best_of_all(checks)
         self._catch_up()
         return self._best_by_heap(checks)
@@ -203,11 +204,28 @@ class Placer:
         return NotFound(dict.fromkeys(self._state.nodes, verdict))
 
     def _weighs_wishes(self, checks: Checks) -> bool:
-        """Whether preferences rank the nodes, so that all of them have to be looked at."""
+        """Whether preferences rank the nodes."""
+        return self._prefers(checks) or self._state.soft_taints > 0
+
+    def _prefers(self, checks: Checks) -> bool:
+        """Whether the pod, or pods around it, prefer some nodes, taints apart."""
         neighbours = checks.neighbours
-        if neighbours is not NO_NEIGHBOURS or has_preferences(checks.demand.needs, neighbours):
+        return neighbours is not NO_NEIGHBOURS or has_preferences(checks.demand.needs, neighbours)
+
+    def _compares_all(self, checks: Checks) -> bool:
+        """Whether a node's rank depends on other nodes, so that all of them are evaluated for each pod.
+
+        Taints that discourage pods rank nodes one by one (`_discouragement`), unless they are weighed against alternatives of devices.
+        """
+        if self._prefers(checks):
             return True
-        return self._state.soft_taints > 0
+        return self._state.soft_taints > 0 and checks.demand.has_alternatives
+
+    def _discouragement(self, demand: Demand, node: NodeState) -> int:
+        """How many taints of a node discourage the pod."""
+        if not node.facts.shape.soft_taints or not self._state.soft_taints:
+            return 0
+        return taint_scores(demand.needs, (node.facts,))[0]
 
     # One pod after the other, from the heap.
 
@@ -243,7 +261,8 @@ class Placer:
         self._exhausted.discard(name)
         if answer.verdict is FITS:
             self._refusals.pop(name, None)
-            key = self._rank(checks.demand, node, answer)
+            discouragement = self._discouragement(checks.demand, node)
+            key = (discouragement, self._rank(checks.demand, node, answer))
             heapq.heappush(self._heap, (key, node.index, name, self._version))
         else:
             self._refusals[name] = answer.verdict

@@ -13,19 +13,28 @@ The search takes breaks where they are due, and the cluster may change meanwhile
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
 from drayman.placement.gangs.gang import GangKey
 from drayman.placement.nodes import NodeState
-from drayman.placement.parties import Party, gangs_of, in_order_of_return
+from drayman.placement.parties import (
+    Party,
+    earliest_start,
+    gangs_of,
+    in_order_of_going,
+    in_order_of_return,
+)
 from drayman.placement.pauses import Pauses, completed, never
 from drayman.placement.placing import Found
 from drayman.placement.state import ClusterState
+from drayman.placement.victim_sets import MOST_SETS, Permitted, permitted_sets
 from drayman.placement.victims import RoomSearch, Way, find_way
 
 Fits = Callable[[NodeState], Found | None]
@@ -59,13 +68,14 @@ class Victims(Struct, frozen=True):
         return gangs_of(self.parties)
 
     @property
-    def cost(self) -> tuple[int, int, int, int, str]:
-        """Less is better. Pods that go together are as important as all of them."""
+    def cost(self) -> tuple[int, int, int, int, float, str]:
+        """Less is better. Pods that go together are as important as all of them. Of equals, those go that have run for the least time."""
         priorities = [party.priority for party in self.parties for _ in party.members]
         # Offset as in Kubernetes, so that many pods of negative priority do not look cheaper than few.
         total = sum(priority - _LOWEST for priority in priorities)
         highest = max(priorities, default=_LOWEST)
-        return self.violations, highest, total, len(priorities), self.node
+        newest = -earliest_start(self.parties)
+        return self.violations, highest, total, len(priorities), newest, self.node
 
 
 class _Crowd(Struct, frozen=True):
@@ -75,6 +85,11 @@ class _Crowd(Struct, frozen=True):
     leaving: tuple[Party, ...]
     lower: tuple[Party, ...]
     """Those that may be evicted."""
+
+    @property
+    def newest(self) -> float:
+        """When the last of them started."""
+        return max((party.age[0] for party in self.lower), default=0.0)
 
     @staticmethod
     def of(node: NodeState, present: Sequence[Party], priority: int) -> _Crowd:
@@ -104,13 +119,18 @@ class Preemption:
         parties: Callable[[str], Sequence[Party]],
         violating: Violating,
         is_due: Callable[[], bool] = never,
+        permitted: Permitted[Party] | None = None,
     ) -> None:
-        """`parties` are those on a node that leave anyway, or could be evicted; `is_due` says whether a break is due."""
+        """`parties` are those on a node that leave anyway, or could be evicted; `is_due` says whether a break is due.
+
+        `permitted` says which of those that could be may go together; None: all of them.
+        """
         self._state = state
         self._parties = parties
         self._violating = violating
         self._is_due = is_due
         self._pauses = Pauses(is_due)
+        self._permitted = permitted
 
     def victims(
         self,
@@ -142,26 +162,43 @@ class Preemption:
         for crowd in crowds:
             if crowd.leaving or unused:
                 search = RoomSearch[Party](crowd.node, leaving=crowd.leaving)
-                way = yield from find_way(self._state, search, fits, unused, self._is_due)
-                if way is not None:
-                    return (yield from self._victims(way))
+                at_once = yield from find_way(self._state, search, fits, unused, self._is_due)
+                if at_once is not None:
+                    return (yield from self._victims(at_once))
                 yield from self._pauses.if_due()
+        crowds.sort(key=lambda each: -each.newest)
         least = yield from self._least_cost(crowds)
         possible: list[Victims] = []
         for crowd in crowds:
-            if not crowd.lower:
-                continue
-            asking = yield from self._asking(crowd)
-            way = yield from find_way(self._state, asking, fits, unused, self._is_due)
-            yield from self._pauses.if_due()
+            best = min(possible, key=lambda victims: victims.cost, default=None)
+            if best is not None and best.cost[:4] <= least and -best.cost[4] > crowd.newest:
+                break
+            way: Way[Party, Found] | None = None
+            for each in (yield from self._crowds(crowd)):
+                asking = yield from self._asking(each)
+                way = yield from find_way(self._state, asking, fits, unused, self._is_due)
+                yield from self._pauses.if_due()
+                if way is not None:
+                    break
             if way is None:
                 continue
             victims = yield from self._victims(way)
             possible.append(victims)
-            # Nodes are in the order of their names, so no later one can be better than the first with the least cost.
-            if victims.cost[:-1] <= least or len(possible) == _MOST_NODES:
+            # Nodes come by their newest pods, then by name, so no later one is better if it is this pod that goes.
+            is_newest = victims.cost[:4] <= least and -victims.cost[4] == crowd.newest
+            if is_newest or len(possible) == _MOST_NODES:
                 break
         return min(possible, key=lambda victims: victims.cost, default=None)
+
+    def _crowds(self, crowd: _Crowd) -> Generator[None, None, Iterable[_Crowd]]:
+        """The pods on a node, with those of them as victims that may go together."""
+        if not crowd.lower or self._permitted is None:
+            return (crowd,) if crowd.lower else ()
+        order = in_order_of_going(crowd.lower, ())
+        protected = yield from self._violating(_pods(order))
+        order = in_order_of_going(crowd.lower, protected)
+        sets = permitted_sets(order, self._permitted)
+        return (replace(crowd, lower=chosen) for chosen in islice(sets, MOST_SETS))
 
     def _once_more(
         self, found: Victims, priority: int, fits: Fits, unused: Sequence[ResourceClaim]
@@ -173,6 +210,10 @@ class Preemption:
         crowd = _Crowd.of(node, self._parties(found.node), priority)
         uids = {pod.metadata.uid for pod in found.pods}
         victims = tuple(party for party in crowd.lower if not uids.isdisjoint(party.uids))
+        if self._permitted is not None:
+            sets = permitted_sets(in_order_of_going(victims, ()), self._permitted)
+            if all(len(chosen) < len(victims) for chosen in sets):
+                return CHANGED
         search = RoomSearch[Party](node, leaving=(*crowd.leaving, *victims))
         way = completed(find_way(self._state, search, fits, unused))
         if way is None:

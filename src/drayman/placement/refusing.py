@@ -23,6 +23,7 @@ from drayman.allocator import (
     Rejection,
     RejectionReason,
 )
+from drayman.allocator.problem.tables import claim_name
 from drayman.api.claim_generation import POD_CLAIM_NAME
 from drayman.api.resource import ResourceClaim
 from drayman.placement.fit import Cause, Verdict
@@ -111,10 +112,7 @@ def devices_verdict(
     if isinstance(outcome, Exhausted):
         text = f"{CANNOT_ALLOCATE}: the search was given up after {outcome.steps} steps"
         return Verdict.refusal(Cause.SEARCH_LIMIT, text)
-    places = {
-        f"{claim.metadata.namespace}/{claim.metadata.name}": index
-        for index, claim in enumerate(claims)
-    }
+    places = {claim_name(claim): index for index, claim in enumerate(claims)}
     if isinstance(outcome, Fault):
         why = outcome.why or _with_markers(outcome.message, places)
         flaw = Flaw(outcome.defect, places.get(outcome.claim), outcome.request, why)
@@ -157,7 +155,7 @@ def _with_markers(text: str, places: dict[str, int]) -> str:
 def _shortages(refusal: Refusal, places: dict[str, int]) -> tuple[Shortage, ...]:
     by_request: dict[tuple[int, str], list[Rejection]] = {}
     for rejection in refusal.rejections:
-        key = (places.get(rejection.claim, 0), rejection.request)
+        key = (places[rejection.claim], rejection.request)
         by_request.setdefault(key, []).append(rejection)
     return tuple(_shortage(*key, found) for key, found in by_request.items())
 

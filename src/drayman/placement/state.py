@@ -29,6 +29,7 @@ from drayman.placement.claims import is_group
 from drayman.placement.extended import ExtendedResources
 from drayman.placement.fit import PodNeeds, StaticVerdicts
 from drayman.placement.gangs.book import GroupObject, key_of_group
+from drayman.placement.gpu_shares import GpuShares
 from drayman.placement.hints import Change, NamespaceChange, PodChange
 from drayman.placement.lost_claims import lost_claims_of
 from drayman.placement.mapped_resources import MappedDevices
@@ -72,7 +73,10 @@ class ClusterState(ClaimBook):
         self.extended = ExtendedResources(log)
         self.mapped_devices = MappedDevices(log)
         gpus = Gpus(self.inventory, self.extended)
-        self.queues = QueueBook(log, self.gangs, gpus, self.find_claim, self.find_template)
+        self.gpu_shares = GpuShares(self.inventory, gpus)
+        self.queues = QueueBook(
+            log, self.gangs, gpus, self.gpu_shares.charge, self.find_claim, self.find_template
+        )
         self._nodes.follow_with(self.queues)
         self.static_verdicts = StaticVerdicts()
         self._supposed = Supposed()
@@ -322,7 +326,8 @@ class ClusterState(ClaimBook):
         placed = self._nodes.find(uid)
         return None if placed is None else placed.needs
 
-    def _users_of(self, claim: ResourceClaim) -> frozenset[str]:
+    def users_of(self, claim: ResourceClaim) -> frozenset[str]:
+        """The pods on nodes, by uid, for which a claim is reserved."""
         found: set[str] = set()
         for consumer in claim.status.reserved_for:
             if is_group(consumer, consumer.name):

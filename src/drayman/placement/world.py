@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from typing import Final
 
 from drayman.api.core import Namespace, Node, Pod
 from drayman.api.custom_groups import (
@@ -49,6 +50,7 @@ from drayman.api.volume_binding import default_class, with_class
 from drayman.api.workloads import (
     DaemonSet,
     Deployment,
+    Lease,
     PodDisruptionBudget,
     ReplicaSet,
     StatefulSet,
@@ -60,7 +62,11 @@ from drayman.inventory.published import published
 from drayman.placement.followed import FOLLOWED
 from drayman.placement.hints import Change
 from drayman.placement.prices import NO_PRICES, PriceTable
+from drayman.placement.schedulers import AbsentScheduler, Schedulers
 from drayman.placement.state import ClusterState
+
+_LEASES: Final = "leases"
+"""The name under which the version of their list is kept, if it could be read."""
 
 
 # Neither class has a generated repr: asyncio formats task results into unused strings, and formatting a cluster takes seconds.
@@ -100,6 +106,7 @@ class Objects:
     admission_checks: tuple[AdmissionCheck, ...] = ()
     workload_classes: tuple[WorkloadPriorityClass, ...] = ()
     queued_workloads: tuple[QueuedWorkload, ...] = ()
+    leases: tuple[Lease, ...] = ()
     rules: tuple[dict[str, Json], ...] = ()
     """What the API server uses when pods are created: priority classes, runtime classes, limit ranges. Only the server reads them."""
 
@@ -137,6 +144,7 @@ class World:
     queue_configuration: Json = None
     """Kueue's Configuration, if one is known: how devices are charged, and how quota is shared."""
     _state: ClusterState | None = None
+    _schedulers: Schedulers | None = None
     _slices: dict[PoolId, list[ResourceSlice]] | None = None
     _pools: dict[PoolId, Mapping[DeviceId, tuple[ResourceSlice, Device]]] = field(
         default_factory=dict
@@ -191,6 +199,14 @@ class World:
                     self._slices.setdefault(key, []).append(slice_)
             self._pools[pool] = _devices_of(self._slices.get(pool, []))
         return self._pools[pool].get(device)
+
+    def absent_scheduler(self, pod: Pod) -> AbsentScheduler | None:
+        """The scheduler that is responsible for a pod and does not run; None if one runs, or that is not known."""
+        if _LEASES not in self.versions:
+            return None
+        if self._schedulers is None:
+            self._schedulers = Schedulers(self.objects.leases, self.objects.pods, self.now)
+        return self._schedulers.absent_for(pod)
 
     def template(self, namespace: str, name: str) -> ResourceClaimTemplate | None:
         return self.state.find_template(namespace, name)

@@ -15,7 +15,8 @@ field; how to fix it with the options of a command is for that command to say, s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -34,28 +35,45 @@ class NothingRunsError(QuestionError):
     """No embedded cluster runs on the data directory that was named."""
 
 
+@dataclass(frozen=True, slots=True)
+class RefusedList:
+    """A list that the user may not read, in a namespace or, with None, in the whole cluster, and what the server says about that."""
+
+    resource: str
+    namespace: str | None
+    refusal: str
+
+
 class MayNotListError(QuestionError):
     """The user may not list something without which there is no answer.
 
-    `any_namespace` says whether another namespace would do as well.
+    `refused` has all that is missing. `subject` is the user as an option of `kubectl create clusterrolebinding`, if known. `any_namespace`
+    states whether another namespace would do as well.
     """
 
     def __init__(
-        self, resource: str, namespace: str | None, refusal: str, *, any_namespace: bool = False
+        self,
+        refused: Sequence[RefusedList],
+        *,
+        subject: str = "",
+        any_namespace: bool = False,
     ) -> None:
-        self.resource = resource
-        self.namespace = namespace
-        self.refusal = refusal
+        self.refused = tuple(refused)
+        self.subject = subject
         self.any_namespace = any_namespace
         super().__init__(self.with_advice(""))
 
     def with_advice(self, advice: str) -> str:
-        """The sentence with advice inserted before the server's message."""
-        where = f"in namespace {self.namespace}" if self.namespace else "in the whole cluster"
-        return (
-            f"this needs the permission to list {self.resource} {where}, which you do not have"
-            f"{advice}: {self.refusal}"
-        )
+        """The sentence with advice after what is missing, and then the server's message about the first list."""
+        by_namespace: dict[str | None, list[str]] = {}
+        for each in self.refused:
+            by_namespace.setdefault(each.namespace, []).append(each.resource)
+        parts = [
+            f"{', '.join(resources)} {f'in namespace {where}' if where else 'in the whole cluster'}"
+            for where, resources in by_namespace.items()
+        ]
+        said = f"this needs the permission to list {', and '.join(parts)}, which you do not have"
+        return f"{said}{advice}: {self.refused[0].refusal}"
 
 
 class NamingError(QuestionError):

@@ -36,6 +36,8 @@ PAUSE_PER_READING: Final = 3.0
 """At most a quarter of the time is spent on reading."""
 POLL_S: Final = 5.0
 """How often to poll what may be listed but not watched."""
+RECHECK_S: Final = 10.0
+"""How often to read again when nothing has changed: some answers change with time, such as those about a scheduler that has stopped."""
 HEARTBEAT_S: Final = 1.0
 """How often to check whether the answers are still wanted."""
 
@@ -77,14 +79,15 @@ def _same(found: Explanation, given: Explanation) -> bool:
 async def _change(
     client: Client, world: World, namespace: str, heartbeat: Callable[[], None]
 ) -> None:
-    """Returns once something has changed that the world was read from."""
+    """Returns once something has changed that the world was read from, or time may have changed the answer."""
+    until = asyncio.get_running_loop().time() + RECHECK_S
     waiting = [
         asyncio.create_task(_changed(client, resource, scope, version))
         for resource, scope, version in sources(world, namespace)
     ]
     try:
         done: set[asyncio.Task[None]] = set()
-        while not done:
+        while not done and asyncio.get_running_loop().time() < until:
             heartbeat()
             done, _ = await asyncio.wait(
                 waiting, timeout=HEARTBEAT_S, return_when=asyncio.FIRST_COMPLETED

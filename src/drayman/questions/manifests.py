@@ -30,7 +30,7 @@ from drayman.api.workloads import (
 )
 from drayman.apiserver.served.resources import ApiResource
 from drayman.apiserver.served.strategy import Object
-from drayman.driver_configs.known import advice_about
+from drayman.driver_configs.advice import advice_about
 from drayman.placement.followed import HELD, Followed, Read
 from drayman.placement.world import Objects, World
 from drayman.questions.errors import ManifestsError

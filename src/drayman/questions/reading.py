@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -19,9 +19,10 @@ from drayman.cluster import Client, ListOptions
 from drayman.cluster.client import Page
 from drayman.cluster.errors import ForbiddenError, NotFoundError, UnreachableError
 from drayman.cluster.resources import CSI_DRIVERS, STORAGE_CAPACITIES, Resource, typed
+from drayman.cluster.rights import subject_of
 from drayman.explain.hidden import OUTSIDE
 from drayman.placement.followed import HELD, Read
-from drayman.questions.errors import MayNotListError
+from drayman.questions.errors import MayNotListError, RefusedList
 
 if TYPE_CHECKING:
     from drayman.placement.world import Objects, World
@@ -110,12 +111,17 @@ class Reader:
         lists: dict[str, asyncio.Task[tuple[Any, ...]]] = {}
         for member in dict.fromkeys((*_LONGEST_FIRST, *kinds)):
             kind = kinds[member]
-            reading = self.read(typed(kind.type), self.namespace, needed=kind.read is Read.NEEDED)
+            reading = (
+                self.read_in(typed(kind.type), kind.namespace)
+                if kind.namespace
+                else self.read(typed(kind.type), self.namespace, needed=kind.read is Read.NEEDED)
+            )
             lists[member] = asyncio.create_task(reading)
         # Run to the end even if one fails, so that the same cluster always gives the same error.
         await asyncio.gather(meanwhile, *lists.values(), return_exceptions=True)
         if self.lost is not None:
             raise self.lost
+        await raise_refused(self.client, (task.exception() for task in lists.values()))
         from drayman.placement.world import Objects
 
         found = {
@@ -200,6 +206,14 @@ class Reader:
         self.unseen.append(resource.qualified)
         return ()
 
+    async def read_in(self, resource: Resource[T], namespace: str) -> tuple[T, ...]:
+        """What the only namespace that matters has of a resource."""
+        try:
+            return await self._all(resource, namespace)
+        except ForbiddenError:
+            self.unseen.append(f"{resource.qualified} in namespace {namespace}")
+            return ()
+
     async def _all(
         self, resource: Resource[T], namespace: str | None, tried: int = 0
     ) -> tuple[T, ...]:
@@ -223,7 +237,8 @@ class Reader:
 
 def sources(world: World, namespace: str | None) -> Iterator[tuple[Resource[Any], str | None, str]]:
     """What a world was read from: resources, the namespace if it was only one, and the version."""
-    for resource in (typed(kind.type) for kind in HELD):
+    # Leases are renewed every few seconds, and what they say changes when they are not.
+    for resource in (typed(kind.type) for kind in HELD if not kind.namespace):
         version = world.versions.get(_listed_as(resource))
         if version is not None:
             is_limited = namespace is not None and beyond(resource, namespace) in world.unseen
@@ -245,4 +260,15 @@ def denied(
     resource: Resource[Any], namespace: str | None, error: ForbiddenError
 ) -> MayNotListError:
     """The error where something that the answer needs may not be listed."""
-    return MayNotListError(resource.qualified, namespace, str(error))
+    return MayNotListError((RefusedList(resource.qualified, namespace, str(error)),))
+
+
+async def raise_refused(client: Client, errors: Iterable[BaseException | None]) -> None:
+    """Raises one MayNotListError with all that is missing, if that is among the errors."""
+    found = [error for error in errors if isinstance(error, MayNotListError)]
+    if found:
+        refused = [each for error in found for each in error.refused]
+        subject = await subject_of(client)
+        raise MayNotListError(
+            refused, subject=subject, any_namespace=all(error.any_namespace for error in found)
+        ) from found[0]

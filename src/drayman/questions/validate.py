@@ -10,7 +10,7 @@ from drayman.api.checking import Report, check_files
 from drayman.api.loading import LoadFinding
 from drayman.api.struct import ApiStruct
 from drayman.cel.device import check_selector
-from drayman.driver_configs.known import advice_about
+from drayman.driver_configs.advice import advice_about
 
 _LONGEST_KIND: Final = 63
 

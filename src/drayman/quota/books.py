@@ -40,6 +40,10 @@ class Books:
     @property
     def forest(self) -> Forest:
         """The trees as they are now."""
+        return self._forest or self.rebuild()
+
+    def rebuild(self) -> Forest:
+        """Build the trees if something about them has changed, and charge what is held; otherwise they stay as they are."""
         if self._forest is None:
             specs = {name: queue.spec for name, queue in self.queues.items()}
             self._forest = forest_of(specs, self._cohorts)
@@ -135,7 +139,8 @@ class Books:
             self._ready.pop(name, None)
 
     def judge(self, queue: ClusterQueueState) -> None:
-        """Find out whether a queue can give quota to anybody."""
+        """Determine whether a queue can give quota, and whether its pods run in this cluster."""
+        queue.sends_elsewhere = self.checks is not None and self.checks.sends_elsewhere(queue)
         if queue.leaving:
             queue.inactive = TERMINATING
         elif queue.spec.stop_policy in STOPPING:

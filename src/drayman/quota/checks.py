@@ -34,6 +34,10 @@ class Checks:
         found = ((name, self._find(name)) for name in _named_by(queue))
         return [name for name, each in found if each is not None and not is_active(each)]
 
+    def sends_elsewhere(self, queue: ClusterQueueState) -> bool:
+        """Whether the pods of a queue run in another cluster, whichever flavors they get."""
+        return self.send_elsewhere(_named_by(queue))
+
     def send_elsewhere(self, names: Iterable[str]) -> bool:
         """Whether one of these checks has pods run in another cluster, so that they need no room here."""
         found = map(self._find, names)

@@ -34,6 +34,7 @@ class ClusterQueueState:
         "leaving",
         "name",
         "node",
+        "sends_elsewhere",
         "serves",
         "spec",
         "waiting",
@@ -48,6 +49,8 @@ class ClusterQueueState:
         """Grows when workloads get or give up its quota, and when its tree is built anew."""
         self.inactive: str = ""
         """Why it is not active, as its condition says it; empty if it is."""
+        self.sends_elsewhere = False
+        """Whether its pods run in another cluster, by one of its checks."""
         self.leaving = False
         """Whether it is being deleted, and stays only for those that hold its quota."""
         self.set_spec(spec)

@@ -20,6 +20,7 @@ def meaning_of(queue: ClusterQueueState) -> Hashable:
     checks = () if strategy is None else strategy.admission_checks
     return (
         queue.inactive,
+        queue.sends_elsewhere,
         queue.spec.stop_policy,
         tuple((each.name, tuple(each.on_flavors)) for each in checks),
     )

@@ -67,6 +67,8 @@ class PodSetRequest(Struct, frozen=True):
     template: PodTemplate
     min_count: int | None = None
     """With how few pods the workload can start: there need be devices for no more than these."""
+    runs_elsewhere: bool = False
+    """Whether its pods run in another cluster: devices are charged by their class, even if this cluster has none."""
 
     @property
     def may_ask_for_devices(self) -> bool:
@@ -166,6 +168,8 @@ class TopologyDemand(Struct, frozen=True):
     request: TopologyRequest
     sample: Pod | None = None
     """One of the pods, if they may ask for devices: what nodes hold of them then depends on those, too."""
+    served: frozenset[str] = frozenset()
+    """Extended resources with a DeviceClass. On nodes that do not offer them, only devices count for them."""
 
 
 class TopologyPlacer(Protocol):

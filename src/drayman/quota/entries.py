@@ -105,6 +105,8 @@ class Facts(Struct, frozen=True):
     """The key of the workload whose place it takes when it gets quota: a smaller slice of the same job, with part of what it asks for."""
     owner: str = ""
     """The uid of the object that it is for; empty: nobody's."""
+    runs_elsewhere: bool = False
+    """Whether its pods run in another cluster, so that it costs what devices of that cluster cost."""
 
     def takes_the_place_of(self, other: Facts) -> bool:
         """Whether it counts instead of another one: of its own job only, since anybody might write that it replaces somebody."""
@@ -189,7 +191,12 @@ def shape_of(facts: Facts) -> Hashable:
     demands = facts.demands
     if isinstance(demands, Unpriced):
         return facts.key
-    return facts.priority, facts.replaces, tuple(map(_demand_shape, demands))
+    return (
+        facts.priority,
+        facts.replaces,
+        facts.runs_elsewhere,
+        tuple(map(_demand_shape, demands)),
+    )
 
 
 def _demand_shape(demand: PodSetDemand) -> Hashable:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from heapq import heapify, heappop, heappush
 
 from drayman.api.times import parse_duration
 from drayman.quota.amounts import Amounts
@@ -39,6 +40,10 @@ class PastUse:
         self._interval = parse_duration(settings.usage_sampling_interval)
         self._weights = settings.resource_weights
         self._records: dict[str, _Record] = {}
+        self._due: list[tuple[float, str]] = []
+        """When local queues are to be sampled: a heap, in which those of queues that are gone are outdated."""
+        self.falls = 0
+        """Grows when the share of a queue may have become smaller. As long as it stays the same, shares only grow."""
 
     def set_queue(
         self, queue: str, weight: float, consumed: Mapping[str, float], sampled_at: float | None
@@ -48,10 +53,14 @@ class PastUse:
         if record is None:
             record = self._records[queue] = _Record()
             record.consumed, record.sampled_at = dict(consumed), sampled_at
+            heappush(self._due, (self._due_at(record), queue))
+        if record.weight != weight:
+            self.falls += 1
         record.weight = weight
 
     def remove_queue(self, queue: str) -> None:
-        self._records.pop(queue, None)
+        if self._records.pop(queue, None) is not None:
+            self.falls += 1
 
     def share(self, queue: str) -> float:
         """How much a local queue has used, over its weight. Infinite without weight."""
@@ -90,6 +99,9 @@ class PastUse:
             if record is not None:
                 record.consumed, record.penalties = dict(consumed), dict(penalties)
                 record.sampled_at = sampled_at
+        self._due = [(self._due_at(record), queue) for queue, record in self._records.items()]
+        heapify(self._due)
+        self.falls += 1
 
     def admitted(self, queue: str, workload: str, amounts: Amounts) -> None:
         """A workload got quota between two samples."""
@@ -102,14 +114,18 @@ class PastUse:
         record = self._records.get(queue)
         if record is not None:
             record.penalties.pop(workload, None)
+            self.falls += 1
 
     def sample(self, now: float, current: Callable[[str], Amounts]) -> bool:
         """Move what is remembered towards what is used now, for all queues whose time has come. Whether there were any."""
-        changed = False
-        for queue, record in self._records.items():
-            since = record.sampled_at
-            if since is not None and now - since < self._interval:
+        due = []
+        while self._due and self._due[0][0] <= now:
+            due.append(heappop(self._due))
+        for at, queue in due:
+            record = self._records.get(queue)
+            if record is None or self._due_at(record) != at:
                 continue
+            since = record.sampled_at
             part = 1.0 if since is None else self._part(now - since)
             used = current(queue)
             if since is not None or used:
@@ -119,8 +135,13 @@ class PastUse:
                 }
             record.penalties.clear()
             record.sampled_at = now
-            changed = True
-        return changed
+            heappush(self._due, (self._due_at(record), queue))
+        if due:
+            self.falls += 1
+        return bool(due)
+
+    def _due_at(self, record: _Record) -> float:
+        return -math.inf if record.sampled_at is None else record.sampled_at + self._interval
 
     def _part(self, elapsed: float) -> float:
         """How much of what was remembered gives way to what is used now after so much time."""

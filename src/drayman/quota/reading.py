@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
@@ -51,13 +51,19 @@ def read(
     settings: QuotaSettings,
     limit_ranges: Sequence[LimitRange],
     pricing: Pricing | None,
+    runs_elsewhere: Callable[[str], bool],
 ) -> Reading:
-    """Read a workload. Raises DecodeError where its spec or status makes no sense."""
+    """Read a workload. Raises DecodeError where its spec or status makes no sense.
+
+    `runs_elsewhere`: whether the workloads of a local queue, by its key, run in another cluster.
+    """
     metadata = workload.metadata
     spec = spec_of(WorkloadSpec, workload)
     status = status_of(WorkloadStatus, workload)
     created = seconds_of(metadata.creation_timestamp) or 0.0
     evicted = status.condition(EVICTED)
+    queue = key_of(metadata.namespace, spec.queue_name)
+    is_elsewhere = runs_elsewhere(queue)
     try:
         demands = demands_of(
             metadata.namespace,
@@ -67,6 +73,7 @@ def read(
             limit_ranges,
             settings.resources,
             pricing,
+            runs_elsewhere=is_elsewhere,
         )
     except DecodeError as error:
         raise error.under("spec.podSets") from error
@@ -76,7 +83,7 @@ def read(
         key=key_of(metadata.namespace, metadata.name),
         namespace=metadata.namespace,
         uid=metadata.uid or key_of(metadata.namespace, metadata.name),
-        queue=key_of(metadata.namespace, spec.queue_name),
+        queue=queue,
         priority=spec.priority or 0,
         created=created,
         queued_since=_queued_since(status, created, settings),
@@ -92,6 +99,7 @@ def read(
         pods_ready=status.is_true(PODS_READY),
         replaces=_replaced(workload),
         owner=_owner(workload),
+        runs_elsewhere=is_elsewhere,
     )
     told = status.condition(QUOTA_RESERVED)
     reason = "" if told is None else told.reason

@@ -21,6 +21,8 @@ from drayman.api.limit_ranges import LimitRange
 from drayman.api.meta import ObjectMeta
 from drayman.api.quantity import Quantity
 from drayman.placement.fit.requests import CPU, in_units, requests_of
+from drayman.placement.gpu_shares import RESOURCE as GPU_SHARE
+from drayman.placement.gpu_shares import asks_for_share
 from drayman.quota.amounts import Amounts, plus, saturated
 from drayman.quota.demands import Charged, PodSetDemand, PodSetRequest, Pricing, Unpriced
 from drayman.quota.settings import REPLACE, ResourceSettings, Transformation
@@ -37,13 +39,17 @@ def demands_of(
     limit_ranges: Sequence[LimitRange],
     settings: ResourceSettings,
     pricing: Pricing | None,
+    *,
+    runs_elsewhere: bool = False,
 ) -> tuple[PodSetDemand, ...] | Unpriced:
     """What each set asks for, or why they have no price. Raises DecodeError where a template makes no sense.
 
-    `workload` is the key by which prices know the workload.
+    `workload` is the key by which prices know the workload; `runs_elsewhere`: its pods run in another cluster.
     """
     done = {each.name: each.count for each in reclaimable}
-    asked = [_asked(pod_set, done.get(pod_set.name, 0)) for pod_set in pod_sets]
+    asked = [
+        _asked(each, done.get(each.name, 0), runs_elsewhere=runs_elsewhere) for each in pod_sets
+    ]
     for pods in asked:
         problem = limit_problem(pods.template.spec, limit_ranges)
         if problem is not None:
@@ -61,7 +67,7 @@ def demands_of(
     )
 
 
-def _asked(pod_set: PodSet, done: int) -> PodSetRequest:
+def _asked(pod_set: PodSet, done: int, *, runs_elsewhere: bool) -> PodSetRequest:
     """The pods of a set that are still to be run, or running."""
     count, least = max(0, pod_set.count - done), pod_set.min_count
     return PodSetRequest(
@@ -69,6 +75,7 @@ def _asked(pod_set: PodSet, done: int) -> PodSetRequest:
         count,
         pod_template_of(pod_set.template),
         None if least is None else min(least, count),
+        runs_elsewhere,
     )
 
 
@@ -92,18 +99,20 @@ def _demand(
     price: Charged,
 ) -> PodSetDemand:
     spec = with_defaults(pods.template.spec, limit_ranges)
-    asked = requests_of(Pod(spec=spec)).amounts
-    counted = transformed(_without(asked, settings.exclude_resource_prefixes), settings)
-    kept = {name: amount for name, amount in counted.items() if name not in price.replaced}
+    of_nodes = dict(requests_of(Pod(spec=spec)).amounts)
+    asked = dict(of_nodes)
+    of_nodes.pop(GPU_SHARE, None)  # a device serves it
+    if asks_for_share(pods.template.metadata.annotations):
+        asked[GPU_SHARE] = 1  # which the API server adds to the pods
     affinity = spec.affinity.node_affinity if spec.affinity else None
     return PodSetDemand(
         name=pod_set.name,
         count=pods.count,
         min_count=pods.min_count,
-        per_pod={name: max(0, amount) for name, amount in plus(kept, price.charges).items()},
+        per_pod=counted(asked, price, settings),
         devices=price.charges,
         claims=price.claims,
-        of_nodes=asked,
+        of_nodes=of_nodes,
         node_selector=spec.node_selector,
         affinity=affinity.required_during_scheduling_ignored_during_execution if affinity else None,
         tolerations=spec.tolerations,
@@ -112,6 +121,13 @@ def _demand(
         priced=pods if price.varies else None,
         admin_devices=price.admin_devices,
     )
+
+
+def counted(asked: Amounts, price: Charged, settings: ResourceSettings) -> Amounts:
+    """What counts of quota for one pod that asks for this, with the price of its devices."""
+    found = transformed(_without(asked, settings.exclude_resource_prefixes), settings)
+    kept = {name: amount for name, amount in found.items() if name not in price.replaced}
+    return {name: max(0, amount) for name, amount in plus(kept, price.charges).items()}
 
 
 def limit_problem(spec: PodSpec, limit_ranges: Sequence[LimitRange]) -> str | None:

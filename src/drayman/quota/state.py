@@ -7,6 +7,8 @@ workload, apart from any cycle. Whoever drives the engine writes decisions into 
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from drayman.api.custom_groups import spec_of
 from drayman.api.kueue import (
     ClusterQueue,
@@ -15,7 +17,7 @@ from drayman.api.kueue import (
 )
 from drayman.api.kueue_workload import Admission, Workload
 from drayman.api.limit_ranges import LimitRange
-from drayman.quota.admissions import by_resource
+from drayman.quota.admissions import by_resource, risen
 from drayman.quota.amounts import Amounts, plus
 from drayman.quota.claim_charges import ClaimCharges
 from drayman.quota.cluster_queues import ClusterQueueState
@@ -77,14 +79,44 @@ class QuotaState(QueueSurroundings):
 
     def set_cluster_queue(self, value: ClusterQueue, now: float) -> None:
         name = value.metadata.name
-        is_new = name not in self.books.queues
+        known = self.books.queues.get(name)
+        sent_elsewhere = known is not None and known.sends_elsewhere
         leaving = value.metadata.deletion_timestamp is not None
         queue = self.books.set_queue(name, spec_of(ClusterQueueSpec, value), leaving=leaving)
         if self.past_use is not None:
-            share = self.past_use.share if queue.shares_by_past_use else None
-            queue.waiting.order_by_past_use(share, now)
-        if is_new:
+            past_use = self.past_use if queue.shares_by_past_use else None
+            queue.waiting.order_by_past_use(past_use, now)
+        if known is None or queue.sends_elsewhere != sent_elsewhere:
+            self._price_where_they_run(queue, now)
+        if known is None:
             self._adopt(queue, now)
+
+    def checks_changed(self, now: float) -> None:
+        """Admission checks have come or gone, or have become active or inactive."""
+        sent = {name for name, queue in self.books.queues.items() if queue.sends_elsewhere}
+        self.books.after_checks()
+        for name, queue in self.books.queues.items():
+            if queue.sends_elsewhere != (name in sent):
+                self._price_where_they_run(queue, now)
+
+    def _sends_elsewhere(self, local_queue: str) -> bool:
+        """Whether the workloads of a local queue run in another cluster."""
+        local = self.local_queues.find(local_queue)
+        queue = None if local is None else self.books.queues.get(local.cluster_queue)
+        return queue is not None and queue.sends_elsewhere
+
+    def _price_where_they_run(self, queue: ClusterQueueState, now: float) -> None:
+        """Price the workloads of a queue again that run in another cluster from now on, or no longer."""
+        for key, local in self.local_queues.all().items():
+            if local.cluster_queue == queue.name:
+                self._price_members(key, now)
+
+    def _price_members(self, local_queue: str, now: float) -> None:
+        elsewhere = self._sends_elsewhere(local_queue)
+        for key in sorted(self.local_queues.members(local_queue)):
+            entry = self.entries[key]
+            if entry.facts.runs_elsewhere != elsewhere and entry.source is not None:
+                self.set_workload(entry.source, now)
 
     def remove_cluster_queue(self, name: str) -> None:
         self.books.remove_queue(name)
@@ -120,6 +152,7 @@ class QuotaState(QueueSurroundings):
         return used
 
     def _after_local_queue(self, key: str, now: float) -> None:
+        self._price_members(key, now)
         for each in sorted(self.local_queues.members(key)):
             if self.entries[each].holding is None:
                 self._requeue(self.entries[each], now)
@@ -152,7 +185,7 @@ class QuotaState(QueueSurroundings):
         """Follow a workload. Raises DecodeError where it makes no sense."""
         namespace = workload.metadata.namespace
         limit_ranges = tuple(self._limit_ranges.get(namespace, {}).values())
-        reading = read(workload, self.settings, limit_ranges, self._pricing)
+        reading = read(workload, self.settings, limit_ranges, self._pricing, self._sends_elsewhere)
         facts = reading.facts
         entry = self.entries.get(facts.key)
         if facts.finished:
@@ -427,6 +460,34 @@ class QuotaState(QueueSurroundings):
             return NotPlaced(demands.message)
         with self.books.ledger.trial():
             return self._placing.replaced(demands, holding.admission, lost)
+
+    def admit_difference(self, key: str) -> Admission | None:
+        """Charge a workload that has quota what its pods cost by now, if that is more. Its admission, to be written.
+
+        None if it costs no more, or if the difference is not free or others wait for quota that they share with it: it takes its turn
+        then.
+        """
+        entry = self.entries.get(key)
+        holding = None if entry is None else entry.holding
+        if entry is None or holding is None or isinstance(entry.facts.demands, Unpriced):
+            return None
+        queue = self.books.queues.get(holding.cluster_queue)
+        if queue is None or queue.node is None:
+            return None
+        rest = (self.books.queues.get(each.name) for each in queue.node.root.queues())
+        if any(each is not None and len(each.waiting) for each in rest):
+            return None
+        found = risen(holding.admission, entry.facts.demands, holding.claims)
+        if found is None or not queue.node.fits(found[1]):
+            return None
+        admission, more = found
+        own, quota = dict(holding.own), dict(holding.usage.quota)
+        for what, amount in more.items():
+            own[what] = own.get(what, 0) + amount
+            quota[what] = quota.get(what, 0) + amount
+        usage = replace(holding.usage, quota=quota)
+        self.books.recharge(entry, replace(holding, admission=admission, own=own, usage=usage))
+        return admission
 
     def is_waiting(self, key: str) -> bool:
         """Whether a workload may get quota in a cycle to come, or got it in one that is not over."""

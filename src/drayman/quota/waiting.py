@@ -10,14 +10,17 @@ that must not be tried before some time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Iterator
+from collections.abc import Container, Hashable, Iterator
 from enum import Enum
 from heapq import heapify, heappop, heappush
 from typing import Final
 
 from drayman.quota.entries import Entry
+from drayman.quota.past_use import PastUse
 
 Order = tuple[int, float, str]
+Position = tuple[float, bool, Order]
+"""The place of a workload among others: by the past use of its local queue, where that counts, then by its order."""
 
 
 class Again(Enum):
@@ -58,16 +61,20 @@ class Waiting:
 
     def __init__(self, *, strict: bool) -> None:
         self.strict = strict
-        self._past_use: Callable[[str], float] | None = None
+        self._past_use: PastUse | None = None
+        self._falls = 0
+        """The falls of past use when the fronts were last put in order."""
         self._entries: dict[str, Entry] = {}
         self._pooled: dict[Hashable, _Group] = {}
         self._ready: dict[Hashable, _Group] = {}
-        self._fronts: list[tuple[Order, int, Hashable]] = []
+        self._fronts: list[tuple[Position, int, Hashable]] = []
         """The first of each group that is ready. Outdated ones are skipped."""
         self._alone: dict[str, Entry] = {}
         self._strangers: dict[str, Entry] = {}
         self._roomless: dict[str, Entry] = {}
         self._later: dict[str, Entry] = {}
+        self._due: list[tuple[float, str]] = []
+        """When those in `_later` are to be tried: a heap, in which outdated ones are skipped."""
         self._sticky: str = ""
         self._count = 0
 
@@ -80,7 +87,7 @@ class Waiting:
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._entries.values())
 
-    def order_by_past_use(self, past_use: Callable[[str], float] | None, now: float) -> None:
+    def order_by_past_use(self, past_use: PastUse | None, now: float) -> None:
         """Have workloads come first whose local queue has used less; None: as usual. Groups are then of one local queue each."""
         if (past_use is None) == (self._past_use is None):
             return
@@ -115,7 +122,7 @@ class Waiting:
             pooled = None
         self._entries[entry.key] = entry
         if entry.facts.requeue_at > now:
-            self._later[entry.key] = entry
+            self._put_off(entry)
         elif pooled is not None:
             self._put(pooled, shape, entry)
         else:
@@ -133,36 +140,34 @@ class Waiting:
     def head(self) -> Entry | None:
         """The workload to be tried next, if there is one. It stays where it is until `refuse` or `discard`."""
         if self._past_use is not None:
-            return self._head_by_past_use(self._past_use)
-        if self._sticky and self._is_ready(self._entries[self._sticky]):
+            if self._falls != self._past_use.falls:
+                self._show_again()
+            if self._sticky and self._is_ready(self._entries[self._sticky]):
+                preemptor = self._entries[self._sticky]
+                self._show(preemptor, self._shape(preemptor))
+        elif self._sticky and self._is_ready(self._entries[self._sticky]):
             return self._entries[self._sticky]
         while self._fronts:
-            order, _, shape = self._fronts[0]
+            position, _, shape = self._fronts[0]
             group = self._ready.get(shape)
             first = self._first(group, shape) if group is not None else None
-            if first is not None and first.facts.order == order:
+            if first is not None and self._position(first) == position:
                 return first
             heappop(self._fronts)
             if group is not None and first is None:
                 del self._ready[shape]
             elif first is not None:
-                self._show(first.facts.order, shape)
+                self._show(first, shape)
         return None
 
-    def _head_by_past_use(self, past_use: Callable[[str], float]) -> Entry | None:
-        firsts = [
-            first
-            for shape, group in self._ready.items()
-            if (first := self._first(group, shape)) is not None
-        ]
-        return min(
-            firsts,
-            key=lambda each: (
-                past_use(each.facts.queue),
-                each.key != self._sticky,
-                each.facts.order,
-            ),
-            default=None,
+    def _position(self, entry: Entry) -> Position:
+        """The place of a workload among those that are ready."""
+        if self._past_use is None:
+            return 0.0, False, entry.facts.order
+        return (
+            self._past_use.share(entry.facts.queue),
+            entry.key != self._sticky,
+            entry.facts.order,
         )
 
     def refuse(self, entry: Entry, again: Again) -> None:
@@ -215,10 +220,20 @@ class Waiting:
 
     def wake_due(self, now: float) -> None:
         """Have those be tried whose time has come."""
-        for key, entry in tuple(self._later.items()):
-            if entry.facts.requeue_at <= now:
+        while self._due and self._due[0][0] <= now:
+            due, key = heappop(self._due)
+            entry = self._later.get(key)
+            if entry is not None and entry.facts.requeue_at == due:
                 del self._later[key]
                 self._push(entry)
+
+    def _put_off(self, entry: Entry) -> None:
+        self._later[entry.key] = entry
+        if len(self._due) >= max(_FEW, 2 * len(self._later)):
+            self._due = [(each.facts.requeue_at, key) for key, each in self._later.items()]
+            heapify(self._due)
+        else:
+            heappush(self._due, (entry.facts.requeue_at, entry.key))
 
     def is_aside(self, entry: Entry) -> bool:
         """Whether a workload that waits was tried in vain, or must not be tried yet."""
@@ -249,7 +264,7 @@ class Waiting:
                 self._entries.values(),
                 key=lambda each: (each.key not in preemptors, each.facts.order),
             )
-        shares = {queue: self._past_use(queue) for queue in {e.facts.queue for e in self}}
+        shares = {queue: self._past_use.share(queue) for queue in {e.facts.queue for e in self}}
         return sorted(
             self._entries.values(),
             key=lambda each: (
@@ -267,9 +282,8 @@ class Waiting:
         if group is None:
             group = self._ready[shape] = _Group()
         self._put(group, shape, entry)
-        order = entry.facts.order
-        if group.heap[0][0] == order:
-            self._show(order, shape)
+        if group.heap[0][0] == entry.facts.order:
+            self._show(entry, shape)
 
     def _put(self, group: _Group, shape: Hashable, entry: Entry) -> None:
         """Into a group. Workloads that come and go, behind others that wait, would have it grow without end otherwise."""
@@ -282,14 +296,16 @@ class Waiting:
     def _is_ready(self, entry: Entry) -> bool:
         return not self.is_apart(entry.key) and self._shape(entry) in self._ready
 
-    def _show(self, order: Order, shape: Hashable) -> None:
+    def _show(self, first: Entry, shape: Hashable) -> None:
         if len(self._fronts) >= max(_FEW, 2 * len(self._ready)):
             self._show_again()
         self._count += 1
-        heappush(self._fronts, (order, self._count, shape))
+        heappush(self._fronts, (self._position(first), self._count, shape))
 
     def _show_again(self) -> None:
         """Leave out what is outdated, of which there may be any number behind the head of a strict queue."""
+        if self._past_use is not None:
+            self._falls = self._past_use.falls
         firsts = {shape: self._first(group, shape) for shape, group in self._ready.items()}
         self._fronts.clear()
         for shape, first in firsts.items():
@@ -297,7 +313,7 @@ class Waiting:
                 del self._ready[shape]
             else:
                 self._count += 1
-                self._fronts.append((first.facts.order, self._count, shape))
+                self._fronts.append((self._position(first), self._count, shape))
         heapify(self._fronts)
 
     def _first(self, group: _Group, shape: Hashable) -> Entry | None:
@@ -333,7 +349,7 @@ class Waiting:
         self._ready[shape] = both
         first = self._first(both, shape)
         if first is not None:
-            self._show(first.facts.order, shape)
+            self._show(first, shape)
 
     def _put_all_aside(self, shape: Hashable) -> None:
         """There is no room for any workload of a group."""

@@ -96,9 +96,11 @@ class Reason(Enum):
     CHECKS_PENDING = "ChecksPending", Outlook.HELD  # it has quota
     QUOTA_EVICTED = "QuotaEvicted", Outlook.HELD  # it has been told to give up its quota
     WORKLOAD_INACTIVE = "WorkloadInactive", Outlook.HELD
+    NOT_CHARGED = "NotCharged", Outlook.HELD  # no Workload that is admitted covers the pod
     NO_PRICE = "NoPrice", Outlook.HELD  # its devices cannot be charged
     TERMINATING = "Terminating", Outlook.HELD
     OTHER_SCHEDULER = "OtherScheduler", Outlook.HELD
+    NO_SCHEDULER = "NoScheduler", Outlook.HELD  # none that serves it runs
     NO_PODS = "NoPods", Outlook.HELD  # a workload whose controller has made none
     CLAIM_MISSING = "ClaimMissing", Outlook.HELD
     TEMPLATE_MISSING = "TemplateMissing", Outlook.HELD

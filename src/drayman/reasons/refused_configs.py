@@ -1,32 +1,74 @@
-"""What drivers will refuse of the configuration of a pod's devices.
+"""What drivers will refuse of the configuration of a pod's devices, including limits that exceed the memory of a device.
 
-Kubernetes does not look at it, so the pod gets its node and its devices, and then does not start.
+Kubernetes does not interpret it, so the pod gets its node and its devices, and then does not start.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
 from drayman.api.core import Pod
-from drayman.api.pods import entry_claims
-from drayman.api.resource import DeviceClaim, DeviceClass, ResourceClaim, ResourceClaimTemplate
+from drayman.api.pods import containers_with, entry_claims, used_claims
+from drayman.api.resource import (
+    Device,
+    DeviceClaim,
+    DeviceClass,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+    ResourceClaimTemplate,
+)
 from drayman.driver_configs.known import (
     IN_CLAIM,
     IN_TEMPLATE,
     refused_in_claim,
     refused_in_class,
 )
+from drayman.driver_configs.memory_limits import overcommits, reserved_pods
+from drayman.inventory.identity import DeviceId
 from drayman.placement.state import ClusterState
+from drayman.placement.world import World
 
 Asking: TypeAlias = ResourceClaim | ResourceClaimTemplate | DeviceClass
 """What has configurations for drivers."""
 _NOUNS: Final = {ResourceClaim: "claim", ResourceClaimTemplate: "template", DeviceClass: "class"}
 
 
-def refused_configs(state: ClusterState, pod: Pod) -> tuple[str, ...]:
-    """A sentence for each, with the object and the field. Nothing is said about drivers that are not known."""
-    return tuple(dict.fromkeys(_refusals(state, pod)))
+def refused_configs(world: World, pod: Pod, made: Iterable[ResourceClaim] = ()) -> tuple[str, ...]:
+    """A sentence for each, with the object and the field. Drivers that are not known are left out.
+
+    `made` are claims that a plan makes for the pod.
+    """
+    limits = _exceeded_limits(world, pod, made)
+    return tuple(dict.fromkeys((*_refusals(world.state, pod), *limits)))
+
+
+def _exceeded_limits(world: World, pod: Pod, made: Iterable[ResourceClaim]) -> Iterator[str]:
+    """The limits of programs that share devices with the pod's, where these add up to more than the devices' memory."""
+    state, namespace = world.state, pod.metadata.namespace
+    own = {claim.metadata.name: claim for claim in made}
+    for name in used_claims(pod):
+        known = state.find_claim(namespace, name)
+        if known is not None:
+            own[name] = known
+
+    def find(result: DeviceRequestAllocationResult) -> Device | None:
+        published = world.published(DeviceId.of(result))
+        return None if published is None else published[1]
+
+    def programs(claim: ResourceClaim, request: str) -> int:
+        """Other pods of the same claim are taken to have as many containers as this one."""
+        name = claim.metadata.name
+        if claim.metadata.namespace != namespace or name not in own:
+            return reserved_pods(claim, request)
+        containers = max(1, containers_with(pod, name, request)) if name in used_claims(pod) else 1
+        users = {consumer.uid for consumer in claim.status.reserved_for} | {pod.metadata.uid}
+        return containers * len(users)
+
+    for claim in own.values():
+        if claim.status.allocation is not None:
+            for found in overcommits(claim, state.claims_beside(claim), find, programs):
+                yield f"{title_of_asking(claim)}: driver {found.limits[0].device[0]} refuses it: {found}"
 
 
 def title_of_asking(value: Asking) -> str:

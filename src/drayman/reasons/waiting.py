@@ -27,12 +27,13 @@ from drayman.placement.decision.outcomes import (
     Lacking,
     NoNode,
     NoPlacement,
+    NotCharged,
     PromisedAway,
     Unfinished,
 )
 from drayman.placement.demand import Demand
 from drayman.placement.gangs.gang import GangKey
-from drayman.placement.schedulers import SERVED, scheduler_of
+from drayman.placement.schedulers import LEASE_NAMESPACE, SERVED, AbsentScheduler, scheduler_of
 from drayman.placement.state import ClusterState
 from drayman.placement.world import World
 from drayman.reasons.lost import (
@@ -52,7 +53,7 @@ from drayman.reasons.wording import and_list, counted, lasting
 
 def held_back(world: World, pod: Pod, schedulers: frozenset[str] = SERVED) -> Headline | None:
     """Why there is nothing to decide about a pod, whatever its claims are; None if there is."""
-    return _settled(world, pod) or held_by_itself(pod, schedulers)
+    return _settled(world, pod) or held_by_itself(pod, schedulers) or _said_not_charged(pod)
 
 
 def before_nodes(world: World, outcome: NoPlacement | Fitting, pod: Pod) -> Headline | None:
@@ -60,6 +61,8 @@ def before_nodes(world: World, outcome: NoPlacement | Fitting, pod: Pod) -> Head
     match outcome:
         case Lacking(error):
             return lacking(world.state, pod, error)
+        case NotCharged(message):
+            return not_charged(message)
         case PromisedAway(claim, nomination):
             return given_back(claim, nomination.pod)
         case KeptOut(demand, withheld):
@@ -79,6 +82,8 @@ def before_a_demand(
             return held_by_itself(pod)
         case Lacking(error):
             return lacking(state, pod, error, knows_templates=knows_templates)
+        case NotCharged(message):
+            return not_charged(message)
         case PromisedAway(claim, nomination):
             return given_back(claim, nomination.pod)
         case KeptOut(_, withheld):
@@ -134,6 +139,12 @@ def lacking(
                 Reason.CLAIM_DELETING,
                 f"Claim {name} is being deleted; no pod can start to use it.",
             )
+        case ClaimLack.SHARE:
+            return Headline.of(Reason.NO_SUCH_DEVICE, _sentence(error))
+        case ClaimLack.SHARE_INVALID:
+            return Headline.of(Reason.CLAIM_INVALID, _sentence(error))
+        case ClaimLack.CONTESTED:
+            return Headline.of(Reason.DEVICES_IN_USE, _sentence(error))
         case ClaimLack.FOREIGN:
             return Headline.of(
                 Reason.CLAIM_FOREIGN,
@@ -152,6 +163,22 @@ def lacking(
                     f" {pod.metadata.namespace}.",
                 )
             return Headline.of(Reason.CLAIM_PENDING, _sentence(error))
+
+
+def not_charged(message: str) -> Headline:
+    """Why a pod waits that no quota covers."""
+    return Headline.of(Reason.NOT_CHARGED, f"No quota covers the pod: {message}")
+
+
+def _said_not_charged(pod: Pod) -> Headline | None:
+    """What the scheduler has said of a pod that no quota covers: only where queues are at work it is known what covers which pod."""
+    title = f"{Reason.NOT_CHARGED.title}: "
+    for condition in pod.status.conditions:
+        if condition.type_ == "PodScheduled" and condition.status == "False":
+            if not condition.message.startswith(title):
+                return None
+            return Headline.of(Reason.NOT_CHARGED, condition.message.removeprefix(title))
+    return None
 
 
 def given_back(claim: ResourceClaim, pod: Pod) -> Headline:
@@ -223,6 +250,30 @@ def left_to_another(pod: Pod, schedulers: frozenset[str]) -> Headline:
     served = and_list([f'"{name}"' for name in sorted(schedulers)])
     text = f'The pod is left to the scheduler "{scheduler_of(pod)}"; Drayman serves {served}.'
     return Headline.of(Reason.OTHER_SCHEDULER, text)
+
+
+def unscheduled(world: World, pod: Pod, found: Headline) -> Headline:
+    """What there is to say about a pod that no scheduler evaluates: that is why it waits, unless something else is in its way too."""
+    if found.reason.kind is None and found.reason is not Reason.FITS:
+        return found
+    absent = world.absent_scheduler(pod)
+    if absent is None or found.reason is Reason.OTHER_SCHEDULER:
+        return found
+    text = absence(absent)
+    if found.reason is Reason.FITS:
+        return Headline.of(Reason.NO_SCHEDULER, f"{text} {found.sentence}")
+    return Headline.of(found.reason, f"{found.sentence} {text}")
+
+
+def absence(absent: AbsentScheduler) -> str:
+    """The sentence about a scheduler that does not run."""
+    said = f'No scheduler runs for pods with the schedulerName "{absent.name}"'
+    if absent.lease is None:
+        return f"{said}: none holds a Lease in {LEASE_NAMESPACE}, and none has evaluated the pod."
+    lease = absent.lease
+    which = f"Lease {lease.metadata.namespace}/{lease.metadata.name}"
+    by = f" by {lease.spec.holder_identity}" if lease.spec.holder_identity else ""
+    return f"{said}: {which} was last renewed at {lease.spec.renew_time or 'no time'}{by}."
 
 
 def _of_the_devices(world: World, demand: Demand) -> Headline | None:

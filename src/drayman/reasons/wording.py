@@ -12,7 +12,7 @@ _LONGEST_QUOTE: Final = 120
 _COMPILER_PREFIX: Final = re.compile(r"ERROR: <input>:\d+:\d+: ")
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
+def counted(number: float, noun: str, plural: str = "") -> str:
     """1 device, 2 devices."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 

@@ -18,6 +18,7 @@ from drayman.api.core import Pod
 from drayman.cluster.turns import Turns
 from drayman.inventory import allowance
 from drayman.inventory.allowance import UnfinishedError
+from drayman.placement.charging import Uncharged
 from drayman.placement.decision.deciding import Decider, Round
 from drayman.placement.decision.outcomes import (
     BeingWritten,
@@ -25,6 +26,7 @@ from drayman.placement.decision.outcomes import (
     Lacking,
     NoNode,
     NoPlacement,
+    NotCharged,
     Outcome,
     PromisedAway,
     Unfinished,
@@ -37,7 +39,7 @@ from drayman.placement.state import ClusterState
 from drayman.placement.wake import Wake
 from drayman.reasons.queues import kept_out
 from drayman.reasons.reason import Reason
-from drayman.reasons.waiting import costly_claims, given_back, others_leave
+from drayman.reasons.waiting import costly_claims, given_back, not_charged, others_leave
 from drayman.scheduler.departures import Departures
 from drayman.scheduler.explaining import Explainer, NodeRefusal
 from drayman.scheduler.gangs import GangCycle, work_for
@@ -116,11 +118,13 @@ class Cycle:
         may_preempt: Callable[[Pod], bool] = lambda _: False,
         nominations: Nominations | None = None,
         departures: Departures | None = None,
+        uncharged: Uncharged | None = None,
         rng: random.Random | None = None,
     ) -> None:
         """`clock` measures how long pods wait; `wall_clock`, by default the same, is for times in objects.
 
-        `may_preempt` says whether other pods might be evicted for a pod; `departures` whether those are gone that were for a gang.
+        `may_preempt` says whether other pods might be evicted for a pod; `departures` whether those are gone that were for a gang;
+        `uncharged` which pods no quota covers.
         """
         self._state = state
         self._may_preempt = may_preempt
@@ -138,6 +142,7 @@ class Cycle:
             nominations=self._nominations,
             suffix=self._suffix,
             makes_claims_of=self._makes_claims_of,
+            uncharged=uncharged,
         )
         self._explainer = Explainer(
             self._decider, policy, self._wall_clock, knows_templates=turns is not None
@@ -206,7 +211,7 @@ class Cycle:
         self.retrying.refused(entry, outcome, now)
         if isinstance(outcome, NoNode):
             self.reserving.refused(entry, outcome)
-        elif isinstance(outcome, Lacking):
+        elif isinstance(outcome, Lacking | NotCharged):
             self.reserving.give_up(entry.key)
         return self._refused(entry, outcome)
 
@@ -308,6 +313,9 @@ class Cycle:
                 is_made = headline.reason is Reason.CLAIM_PENDING
                 patience_s = MAKING_S if is_made else PATIENCE_S
                 return Refused(entry, why, lambda: str(headline), patience_s)
+            case NotCharged(message):
+                waits = not_charged(message)
+                return Refused(entry, why, lambda: str(waits), PATIENCE_S)
             case BeingWritten() | Unfinished(rest=None):
                 return None
             case Unfinished():

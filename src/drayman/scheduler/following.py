@@ -25,6 +25,7 @@ from drayman.placement.followed import FOLLOWED, Followed
 from drayman.placement.gangs.book import GroupObject, Member, key_of_group
 from drayman.placement.gangs.dialects.kai import QUEUE
 from drayman.placement.gangs.membership import STATING_GANGS
+from drayman.placement.gpu_shares import ANNOTATIONS
 from drayman.placement.min_runtime import MIN_RUNTIME
 from drayman.placement.nominations import Nominations
 from drayman.placement.runs.declaring import declared_by
@@ -320,6 +321,7 @@ def _matters(old: Pod, new: Pod) -> bool:
         or is_otherwise(old, new)
         or declared_by(old) != declared_by(new)
         or _says_otherwise(old, new, STATING_GANGS)
+        or _says_otherwise(old, new, ANNOTATIONS)
         or old.status.resource_claim_statuses != new.status.resource_claim_statuses
         or old.status.nominated_node_name != new.status.nominated_node_name
     )

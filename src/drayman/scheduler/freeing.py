@@ -5,6 +5,9 @@ none of its pods has a node. If the pod cannot run there, the claim loses its de
 done one claim at a time, since the change puts the pod back in the queue. A claim for extended resources that an attempt left behind is
 removed, since the next attempt makes its own.
 
+A claim that has a device which another claim has as well (`placement.rivals`) is deallocated as soon as other schedulers cannot take the
+device for free because of that (`rivals`).
+
 A claim that is being deleted stays as long as it is reserved. It may be reserved for a pod without a node, if the scheduler ended before it
 bound the pod; the pod can no longer begin to use the claim, and nothing else would remove the reservation.
 """
@@ -36,7 +39,9 @@ from drayman.placement.claims import (
 from drayman.placement.decision.outcomes import Lacking, NoNode, NoPlacement
 from drayman.placement.demand import HELD_ELSEWHERE, Demand
 from drayman.placement.placing import NotFound
+from drayman.placement.rivals import contested, held_twice
 from drayman.placement.state import ClusterState
+from drayman.scheduler.rivals import Rivals
 from drayman.scheduler.writes import claim_write
 
 _log: Final = logging.getLogger(__name__)
@@ -48,9 +53,14 @@ _SERVER_ERRORS: Final = 500
 class Freeing:
     """Frees what blocks pods that were refused."""
 
-    def __init__(self, client: Client, state: ClusterState) -> None:
+    def __init__(self, client: Client, state: ClusterState, rivals: Rivals | None = None) -> None:
+        """`rivals`: None where the server does not let two claims have one device."""
         self._client = client
         self._state = state
+        self._rivals = rivals
+        self._waiting: set[str] = (
+            set()
+        )  # claims that are to be deallocated when that is safe, by uid
 
     def plan(self, pod: Pod, why: NoPlacement | None) -> Coroutine[None, None, None] | None:
         """What can be done for a pod that was refused; None if nothing can."""
@@ -59,6 +69,8 @@ class Freeing:
                 claim = self._leaving(pod, error)
                 if claim is not None:
                     return _until_answered(partial(self._let_go, pod), claim)
+                if error.lack is ClaimLack.CONTESTED:
+                    return self._yielding(pod, error)
             case NoNode(demand, not_found):
                 claim = self.movable(demand, not_found)
                 if claim is not None:
@@ -76,13 +88,28 @@ class Freeing:
             return None
         return claim if consumer_of(pod) in claim.status.reserved_for else None
 
+    def _yielding(self, pod: Pod, error: ClaimsNotReadyError) -> Coroutine[None, None, None] | None:
+        claim = self._state.find_claim(pod.metadata.namespace, error.name)
+        if claim is None or self._rivals is None or claim.metadata.uid in self._waiting:
+            return None
+        self._waiting.add(claim.metadata.uid)
+        return self._until_released(self._rivals, pod, claim)
+
+    async def _until_released(self, rivals: Rivals, pod: Pod, claim: ResourceClaim) -> None:
+        why = contested(self._state, claim)
+        try:
+            await rivals.until_safe(claim)
+            await _until_answered(partial(rivals.take_back, pod=pod, why=why), claim)
+        finally:
+            self._waiting.discard(claim.metadata.uid)
+
     def movable(self, demand: Demand, not_found: NotFound) -> ResourceClaim | None:
         """A claim that keeps the pod from some node and that no other pod uses."""
         blocked = [name for name, v in not_found.verdicts.items() if v is HELD_ELSEWHERE]
         for claim in demand.held:
             if not self._state.gangs.uses_alone(demand.pod, claim):
                 continue
-            if self._state.is_under_way(claim):
+            if self._state.is_under_way(claim) or held_twice(self._state, claim):
                 continue
             for name in blocked:
                 node = self._state.nodes.get(name)
@@ -101,10 +128,14 @@ class Freeing:
             return
         released = without_user(known, pod)
         if not released.status.reserved_for:
+            if self._rivals is not None:
+                await self._rivals.until_safe(known)
             released = without_devices(known)
         self._state.confirm_claim(await self._write(known, released))
 
     async def _remove(self, claim: ResourceClaim) -> None:
+        if self._rivals is not None:
+            await self._rivals.until_safe(claim)
         # The devices first: a claim that has some must be protected.
         claim = await self._write(claim, without_devices(claim))
         kept = tuple(name for name in claim.metadata.finalizers if name != FINALIZER)

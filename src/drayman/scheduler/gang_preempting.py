@@ -130,7 +130,7 @@ class GangPreemptor:
         def listing(is_in_the_way: Callable[[Occupant], bool]) -> Present:
             present = self._occupants.among(tuple(self._state.nodes), is_in_the_way, now)
             if reach is not None:
-                present = reach.graded(self._state.queues, present)
+                present = reach.graded(present)
             return Present(
                 tuple(p for p in present if p.priority < importance and not p.is_leaving),
                 tuple(p for p in present if p.is_leaving),
@@ -150,6 +150,7 @@ class GangPreemptor:
             limited,
             is_due,
             lambda: count_in(self._state, reserved),
+            None if reach is None else reach.permitted,
         )
 
     def _promised(

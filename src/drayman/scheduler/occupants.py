@@ -12,7 +12,7 @@ from drayman.api.resource import ResourceClaim
 from drayman.api.times import seconds_of
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Handlers
-from drayman.cluster.resources import PODS
+from drayman.cluster.resources import PODS, RESOURCE_CLAIMS
 from drayman.placement.claims import pods_holding
 from drayman.placement.gangs.book import ranked
 from drayman.placement.gangs.gang import Gang, GangKey
@@ -23,6 +23,8 @@ from drayman.placement.parties import Occupant, Party, goes_together, parties_of
 from drayman.placement.state import ClusterState
 
 _BY_NODE: Final = "node"
+_BY_USER: Final = "user"
+_DELETED: Final = "DELETED"
 _LOWEST: Final = -(2**31)
 _GRACE_S: Final = 30.0
 """The grace period of most pods."""
@@ -44,8 +46,13 @@ class Occupants:
         self._priority_of: dict[str, int] = {}  # by uid
         self._with_run_time: dict[str, Pod] = {}  # those that may be left alone for a while, by uid
         self._of_gangs: dict[GangKey, tuple[int, float, list[Occupant]]] = {}
-        self._pods = handlers.informers.informer(PODS, indexers={_BY_NODE: _node_of}).cache
+        self._unused: dict[str, ResourceClaim] = {}
+        """Claims that had no users left when they or one of their users changed, by uid: nearly always few, of very many."""
+        informers = handlers.informers
+        self._pods = informers.informer(PODS, indexers={_BY_NODE: _node_of}).cache
+        self._claims = informers.informer(RESOURCE_CLAIMS, indexers={_BY_USER: _users_of}).cache
         handlers.add(PODS, self._pod_changed)
+        handlers.add(RESOURCE_CLAIMS, self._claim_changed)
 
     def are_all_as_important(self, priority: int) -> bool:
         """Whether no pod on any node has a lower priority."""
@@ -146,7 +153,14 @@ class Occupants:
 
     def unused_claims(self) -> list[ResourceClaim]:
         """Claims with devices whose users are gone: they are about to give them back."""
-        return [claim for claim in self._state.allocated_claims() if self._is_unused(claim)]
+        found = []
+        for uid, noted in tuple(self._unused.items()):
+            claim = self._state.known_claim(noted)
+            if claim is None or claim.status.allocation is None or not self._has_no_users(claim):
+                del self._unused[uid]
+            elif not self._state.is_under_way(claim):
+                found.append(claim)
+        return found
 
     def are_awaited(self, nomination: Nomination, now: float) -> bool:
         """Whether a pod still has to go, or a claim to give back its devices, before a pod gets its room.
@@ -186,12 +200,13 @@ class Occupants:
     def _is_leaving(self, pod: Pod) -> bool:
         return is_leaving(pod) or self._is_asked(pod.metadata.uid)
 
-    def _is_unused(self, claim: ResourceClaim) -> bool:
+    def _has_no_users(self, claim: ResourceClaim) -> bool:
+        """Whether a claim was for pods, and all of them are gone or have ended."""
         users = pods_holding(claim)
-        if not users or self._state.is_under_way(claim):
-            return False
         namespace = claim.metadata.namespace
-        return all(self._find(namespace, user.name, user.uid) is None for user in users)
+        return bool(users) and all(
+            self._find(namespace, user.name, user.uid) is None for user in users or ()
+        )
 
     def _find(self, namespace: str, name: str, uid: str) -> Pod | None:
         """A pod that exists and has not ended."""
@@ -200,8 +215,19 @@ class Occupants:
             return None
         return found
 
+    def _claim_changed(self, notice: Notice[ResourceClaim]) -> None:
+        claim = notice.object
+        is_there = notice.type != _DELETED and claim.status.allocation is not None
+        if is_there and self._has_no_users(claim):
+            self._unused[claim.metadata.uid] = claim
+        else:
+            self._unused.pop(claim.metadata.uid, None)
+
     def _pod_changed(self, notice: Notice[Pod]) -> None:
         pod = notice.object
+        if notice.type == _DELETED or is_finished(pod):
+            for claim in self._claims.by_index(_BY_USER, pod.metadata.uid):
+                self._unused[claim.metadata.uid] = claim
         self._of_gangs.clear()
         before = self._priority_of.pop(pod.metadata.uid, None)
         if before is not None:
@@ -209,7 +235,7 @@ class Occupants:
             if not self._priorities[before]:
                 del self._priorities[before]
         self._with_run_time.pop(pod.metadata.uid, None)
-        if notice.type != "DELETED" and pod.spec.node_name:
+        if notice.type != _DELETED and pod.spec.node_name:
             # A group may say that its pods are less important than they say themselves.
             in_group = pod.spec.scheduling_group is not None
             now = self._priority_of[pod.metadata.uid] = _LOWEST if in_group else priority_of(pod)
@@ -227,6 +253,10 @@ def _overdue_at(pod: Pod, now: float) -> float:
     """A pod's deletion timestamp is when its grace period ends. It is not known yet for a pod that is only now being evicted."""
     deadline = seconds_of(pod.metadata.deletion_timestamp)
     return (now + _GRACE_S if deadline is None else deadline) + _OVERDUE_S
+
+
+def _users_of(claim: ResourceClaim) -> Iterator[str]:
+    return (user.uid for user in pods_holding(claim) or ())
 
 
 def _node_of(pod: Pod) -> tuple[str, ...]:

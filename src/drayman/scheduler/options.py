@@ -11,6 +11,7 @@ from drayman.placement.prices import NO_PRICES, PriceTable
 from drayman.placement.schedulers import SERVED
 from drayman.scheduler.other_schedulers import UNSERVED_AFTER_S
 from drayman.scheduler.queue import FIRST_BACKOFF_S, LONGEST_BACKOFF_S
+from drayman.scheduler.rivals import SHIELDED_AFTER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ class SchedulerOptions:
     """Whether no other scheduler is known: that is then reported for pods that name another one."""
     is_guarded: bool = False
     """Whether the server is known to refuse to give a device away twice. Then there is no need to look for that."""
+    shielded_after_s: float = SHIELDED_AFTER_S
+    """How long a taint rule for a device that two claims hold must exist before one of them is deallocated."""
     unserved_after_s: float = UNSERVED_AFTER_S
     """How long another scheduler has to take a pod, if one runs after all."""
     binding_timeout_s: float = BINDING_TIMEOUT_S

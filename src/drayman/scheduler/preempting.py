@@ -162,7 +162,7 @@ class Preemptor:
 
         def parties(node: str) -> Sequence[Party]:
             there = self._occupants.on(node, now)
-            return there if reach is None else reach.graded(self._state.queues, there)
+            return there if reach is None else reach.graded(there)
 
         unused = self._occupants.unused_claims()
         candidates: list[NodeState] = []
@@ -184,6 +184,7 @@ class Preemptor:
             parties,
             self._budgets.asked(is_due).violated_by,
             is_due,
+            None if reach is None else reach.permitted,
         )
         return (
             yield from preemption.victims(

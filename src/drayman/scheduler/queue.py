@@ -38,7 +38,10 @@ _ALONE: Final = "alone"
 
 @dataclass(slots=True)
 class _Sleepers:
-    """Pods of one shape that were refused."""
+    """Pods of one shape that were refused.
+
+    They are kept in the order in which they are woken, so that one event costs the same however many of a shape sleep.
+    """
 
     entries: dict[str, QueuedUnit] = field(default_factory=dict)
     interest: Wake = Wake.ANYTHING
@@ -46,11 +49,32 @@ class _Sleepers:
     burst: int = 0  # how many were woken together last; 0 while all sleep
     awake: int = 0  # how many of those are still in line or being tried
     due: float | None = None  # when the first is woken even if nothing happens
+    _ranks: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _order: list[tuple[tuple[int, int], str]] = field(default_factory=list)
+    """A heap. Some of its units may have left since."""
 
-    def first(self, most: int) -> list[QueuedUnit]:
-        if most == 1:
-            return [min(self.entries.values(), key=lambda entry: entry.rank)]
-        return heapq.nsmallest(most, self.entries.values(), key=lambda entry: entry.rank)
+    def add(self, entry: QueuedUnit) -> None:
+        key, rank = entry.key, entry.rank
+        self.entries[key], self._ranks[key] = entry, rank
+        if len(self._order) > 2 * len(self.entries):
+            self._order = [(rank, key) for key, rank in self._ranks.items()]
+            heapq.heapify(self._order)
+        else:
+            heapq.heappush(self._order, (rank, key))
+
+    def discard(self, key: str) -> None:
+        self.entries.pop(key, None)
+        self._ranks.pop(key, None)
+
+    def take(self, most: int) -> list[QueuedUnit]:
+        """The first of them, which leave."""
+        taken: list[QueuedUnit] = []
+        while self.entries and len(taken) < most:
+            rank, key = heapq.heappop(self._order)
+            if self._ranks.get(key) == rank:
+                taken.append(self.entries[key])
+                self.discard(key)
+        return taken
 
 
 class Arbiter(Protocol):
@@ -256,7 +280,7 @@ class Queue:
         left = self._leave_shape(entry)
         entry.shape, entry.hint, entry.failures = shape, hint, 0
         sleepers = self._sleeping.setdefault(shape, _Sleepers())
-        sleepers.entries[entry.key] = entry
+        sleepers.add(entry)
         sleepers.interest = interest if hint is None else interest | Wake.PODS
         self._set_hint(shape, sleepers, hint)
         sleepers.burst = 0
@@ -406,11 +430,10 @@ class Queue:
         return sleepers if sleepers is not None and sleepers.due == nap[0] else None
 
     def _wake(self, sleepers: _Sleepers, most: int) -> None:
-        woken = sleepers.first(most)
+        woken = sleepers.take(most)
         sleepers.burst = most
         sleepers.awake += len(woken)
         for entry in woken:
-            del sleepers.entries[entry.key]
             entry.woken_by_shape = True
             self._put_in_line(entry)
 
@@ -430,7 +453,7 @@ class Queue:
         sleepers = self._sleeping.get(entry.shape) if entry.shape is not None else None
         if sleepers is None:
             return None
-        sleepers.entries.pop(entry.key, None)
+        sleepers.discard(entry.key)
         if entry.woken_by_shape:
             entry.woken_by_shape = False
             sleepers.awake -= 1

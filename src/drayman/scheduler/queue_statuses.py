@@ -99,5 +99,5 @@ def _listed(amounts: Amounts) -> Json:
     return {
         "cpu": str(Quantity(Fraction(amounts.cpu, 1000), Format.DECIMAL_SI)),
         "memory": str(Quantity(amounts.memory, Format.BINARY_SI)),
-        _GPU: str(amounts.gpu),
+        _GPU: str(Quantity(Fraction(amounts.gpu))),
     }

@@ -11,12 +11,14 @@ from collections.abc import Iterable
 from typing import Final, assert_never
 
 from drayman.api.resource import ResourceClaim
+from drayman.placement.claims import ClaimLack
 from drayman.placement.decision.outcomes import (
     BeingWritten,
     KeptOut,
     Lacking,
     NoNode,
     NoPlacement,
+    NotCharged,
     PromisedAway,
     Unfinished,
 )
@@ -46,7 +48,9 @@ class Retrying:
     def refused(self, entry: QueuedUnit, why: NoPlacement, now: float) -> None:
         """A decision found no place for the pod."""
         match why:
-            case Lacking():
+            case Lacking(error) if error.lack is ClaimLack.SHARE:
+                self._queue.sleep_alone(entry)  # until there is another class or device
+            case Lacking() | NotCharged():
                 self._queue.wait(entry)
             case BeingWritten(claim):
                 self._blocked.setdefault(claim.metadata.uid, set()).add(entry.key)

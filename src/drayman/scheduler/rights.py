@@ -7,45 +7,24 @@ the lease of kube-scheduler, and does not include Jobs and the groups of other s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from drayman.api.catalog import kind_of_type
 from drayman.api.core import Pod
-from drayman.api.resource import ResourceClaim
+from drayman.api.resource import DeviceTaintRule, ResourceClaim
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim
 from drayman.api.struct import ApiStruct
+from drayman.cluster.rights import FOLLOW, Right
 from drayman.placement.followed import FOLLOWED
-from drayman.scheduler.leading import LEASE_NAMESPACE, lease_of
-
-_FOLLOW: Final = ("get", "list", "watch")
-
-
-@dataclass(frozen=True, slots=True)
-class Right:
-    """Verbs on a resource, possibly on a subresource, possibly on a single object."""
-
-    group: str
-    resource: str
-    """With the subresource after a slash."""
-    verbs: tuple[str, ...]
-    name: str = ""
-    namespace: str = ""
-
-    def __str__(self) -> str:
-        """As in `get, update leases.coordination.k8s.io drayman-scheduler in kube-system`."""
-        plural, slash, subresource = self.resource.partition("/")
-        group = f".{self.group}" if self.group else ""
-        name = f" {self.name}" if self.name else ""
-        where = f" in {self.namespace}" if self.namespace else ""
-        return f"{', '.join(self.verbs)} {plural}{group}{slash}{subresource}{name}{where}"
-
+from drayman.placement.schedulers import LEASE_NAMESPACE, lease_of
 
 _WRITES: Final[Mapping[type[ApiStruct], tuple[str, ...]]] = {
     Pod: ("delete",),
     PersistentVolume: ("patch",),
     PersistentVolumeClaim: ("patch",),
     ResourceClaim: ("create", "patch", "delete"),
+    # For devices that two claims hold.
+    DeviceTaintRule: ("create", "delete"),
 }
 """What is done with objects of the kinds that are followed."""
 
@@ -55,8 +34,8 @@ _BESIDES: Final = (
     # A claim for extended resources is owned by its pod, and some clusters require this for setting the owner.
     Right("", "pods/finalizers", ("update",)),
     # Where the pods of admitted workloads go.
-    Right("kueue.x-k8s.io", "workloads", _FOLLOW),
-    Right("policy", "poddisruptionbudgets", _FOLLOW),
+    Right("kueue.x-k8s.io", "workloads", FOLLOW),
+    Right("policy", "poddisruptionbudgets", FOLLOW),
     Right("resource.k8s.io", "resourceclaims/status", ("patch",)),
     # From 1.36 on, changing an allocation or a reservation also requires this.
     Right("resource.k8s.io", "resourceclaims/binding", ("patch",)),
@@ -71,7 +50,7 @@ def _rights() -> Iterator[Right]:
         # Outside the cluster's own process, its controller makes the claims from templates.
         if not followed.for_drafts:
             kind = kind_of_type(followed.type)
-            verbs = (*_FOLLOW, *_WRITES.get(followed.type, ()))
+            verbs = (*FOLLOW, *_WRITES.get(followed.type, ()))
             yield Right(kind.group, kind.plural, verbs)
     yield from _BESIDES
 

@@ -20,11 +20,13 @@ from drayman.cluster.client import Client
 from drayman.cluster.informers import Handlers, Informers
 from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import (
+    DEVICE_TAINT_RULES,
     PODS,
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
 )
 from drayman.cluster.turns import Turns
+from drayman.placement.charging import Charging
 from drayman.placement.decision.outcomes import Unfinished
 from drayman.placement.decision.placements import Placement
 from drayman.placement.gangs.gang import GangKey
@@ -91,10 +93,12 @@ class Scheduler:
         *,
         turns: Turns | None = None,
         tally: Tally | None = None,
+        charging: Charging | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        """With `turns`, claims of pods that can be placed at once are made here: see `drayman.cluster.turns`.
+        """With `turns`, claims of pods that can be placed at once are made here: see `drayman.cluster.turns`. With `charging`, pods
+        that wait in queues are placed on account of quota alone.
 
         `clock` measures how long pods wait; `wall_clock`, which may be set to another time at any moment, is for times in objects.
         """
@@ -103,6 +107,7 @@ class Scheduler:
         self._informers = informers
         self._handlers = Handlers(informers)
         self._turns = turns
+        self._charging = charging
         self._clock = clock
         self._wall_clock = wall_clock
         self._work = asyncio.Event()
@@ -131,6 +136,7 @@ class Scheduler:
         self._terms = Terms(self._recorder, self.state, self._options.names)
         self._decisions = DecisionLog(self.state, clock)
         pods = informers.informer(PODS)
+        self._pods = pods.cache
         self._reporter = Reporter(
             client,
             self._recorder,
@@ -156,7 +162,7 @@ class Scheduler:
         self._binder = Binder(
             client, self.state, self, wall_clock, self._options.binding_timeout_s, overtaking
         )
-        self._freeing = Freeing(client, self.state)
+        self._freeing = Freeing(client, self.state, self._rivals)
         self._evictor = Evictor(
             client, self._recorder, self._nominations, self.state.gangs, self._hold_back
         )
@@ -191,6 +197,7 @@ class Scheduler:
             may_preempt=self._giving_way.may_preempt,
             nominations=self._nominations,
             departures=self._giving_way.departures,
+            uncharged=None if self._charging is None else self._charging.uncharged(self.state),
         )
 
     def _new_rivals(self, client: Client) -> Rivals:
@@ -199,8 +206,10 @@ class Scheduler:
             self.state,
             self._informers.informer(RESOURCE_CLAIMS),
             self._informers.informer(PODS),
+            self._informers.informer(DEVICE_TAINT_RULES),
             self._recorder,
             self.tally,
+            self._options.shielded_after_s,
         )
 
     def _new_follower(self) -> Follower:
@@ -228,6 +237,7 @@ class Scheduler:
             self._handlers.add(RESOURCE_CLAIMS, self._losses.notice)
             if self._rivals is not None:
                 self._handlers.add(RESOURCE_CLAIMS, self._rivals.notice)
+                self._handlers.add(DEVICE_TAINT_RULES, self._rivals.rule_notice)
             self._handlers.add(RESOURCE_SLICES, lambda notice: self._foresight.note(notice.object))
             if self._options.alone:
                 self._unserved.follow(self._handlers)
@@ -235,14 +245,23 @@ class Scheduler:
     async def run(self) -> None:
         """Until cancelled."""
         self.follow()
+        stop_listening = self._listen_to_charges()
         try:
             await self._informers.start()
             await self._informers.wait_synced()
             await self._schedule()
         finally:
             self._handlers.remove_all()
+            stop_listening()
             if self._turns is not None:
                 self._turns.give_up_all()
+
+    def _listen_to_charges(self) -> Callable[[], None]:
+        def wake(uids: Iterable[str]) -> None:
+            self.queue.wake_pods(uids)
+            self._work.set()
+
+        return (lambda: None) if self._charging is None else self._charging.listen(wake)
 
     async def _schedule(self) -> None:
         self._recorder.start()
@@ -251,12 +270,14 @@ class Scheduler:
         looking = in_background(self._foresight.run(self._is_busy), "looking ahead", _log)
         counting = in_background(self._queue_statuses.run(), "counting for queues", _log)
         self._gang_life.begin()
+        if self._rivals is not None:
+            self._rivals.begin()
         try:
             await self._rounds()
         finally:
             self._unserved.stop()
             if self._rivals is not None:
-                self._rivals.stop()
+                await self._rivals.stop()
             ending = (reporting, judging, looking, counting, *self._tasks, *self._aside)
             for task in ending:
                 task.cancel()
@@ -320,7 +341,7 @@ class Scheduler:
             return
         work = self._freeing.plan(refused.entry.pod, refused.why)
         if work is not None:
-            self._spawn(work)
+            self._set_aside(work)  # it may wait until another claim has released a device
         else:
             rest = self._giving_way.begin(refused)
             if rest is not None:
@@ -487,7 +508,8 @@ class Scheduler:
         known = self._under_way.pop(placement.uid, None)
         if known is None:
             return
-        entry, pod = known[0], placement.pod
+        # While it was being written, the pod may have come to have claims, or other labels, which are not shown a second time.
+        entry, pod = known[0], self._newest(placement.pod)
         self._gang_life.taken_back(pod)
         if self._turns is not None:
             self._turns.give_up(pod)
@@ -504,6 +526,10 @@ class Scheduler:
                 urgent = placement.volumes is not None
                 self._reporter.refuse(pod, SCHEDULER_ERROR, lambda: why, urgent=urgent)
         self._work.set()
+
+    def _newest(self, pod: Pod) -> Pod:
+        found = self._pods.get(pod.metadata.name, pod.metadata.namespace)
+        return found if found is not None and found.metadata.uid == pod.metadata.uid else pod
 
     def settled(self, claims: Iterable[ResourceClaim]) -> None:
         self._cycle.retrying.settled(claims)

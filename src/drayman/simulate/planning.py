@@ -14,7 +14,8 @@ import msgspec
 
 from drayman.api import codec
 from drayman.api.core import Pod
-from drayman.api.pods import is_active
+from drayman.api.pods import is_active, statuses_with
+from drayman.api.resource import ResourceClaim
 from drayman.api.storage import PersistentVolumeClaim
 from drayman.api.volume_binding import default_class, with_class
 from drayman.placement.decision.deciding import Decider
@@ -115,10 +116,17 @@ class Planning:
                     yield Turn(replace(expanded, pod=pod), number)
 
     def _with_refusals(self, planned: PlannedPod, turn: Turn) -> PlannedPod:
-        placement = turn.placement
+        placement, pod = turn.placement, turn.pod
+        made: tuple[ResourceClaim, ...] = ()
+        if placement is not None:
+            made = placement.all_claims
+            known = {status.name: status.resource_claim_name for status in placement.generated}
+            statuses = statuses_with(pod, known)
+            status = msgspec.structs.replace(pod.status, resource_claim_statuses=statuses)
+            pod = msgspec.structs.replace(pod, status=status)
         return msgspec.structs.replace(
             planned,
-            refused_configs=refused_configs(self._world.state, turn.pod),
+            refused_configs=refused_configs(self._world, pod, made),
             refused_devices=()
             if placement is None
             else unmovable_interfaces(self._world, placement.node, placement.all_devices),

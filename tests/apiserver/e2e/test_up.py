@@ -159,8 +159,33 @@ def test_a_second_scheduler_for_the_same_pods_that_elects_no_leader_warns(data: 
         assert said(alone, "--scheduler-name", "other") == "stopped\n"
     with running(data / "kubeconfig", "--data-dir", data, "--no-scheduler"):
         assert said(alone) == "stopped\n"
-        said_of_it = drayman("status", "--data-dir", data).stdout
-        assert "scheduler       none in this process: pods wait for another" in said_of_it
+
+
+def test_the_status_of_a_cluster_shows_the_scheduler_of_another_process(data: Path) -> None:
+    """Ready alone would be misleading where no scheduler runs; the status shows one as soon as it holds its Lease."""
+    with running(data / "kubeconfig", "--data-dir", data, "--no-scheduler"):
+        printed = drayman("status", "--data-dir", data).stdout
+        assert "scheduler       none holds a Lease: pods without a node wait until" in printed
+        assert "ready           yes, but no scheduler runs" in printed
+        found = json.loads(drayman("status", "--data-dir", data, "-o", "json").stdout)
+        assert found["ready"] is True
+        assert (found["scheduler"], found["problem"].partition(":")[0]) == ("", "no scheduler runs")
+        command = [
+            *DRAYMAN,
+            "scheduler",
+            "--data-dir",
+            data,
+            "--scheduler-name",
+            "default-scheduler",
+        ]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            assert process.stderr.readline().startswith("scheduling pods of")
+            printed = drayman("status", "--data-dir", data).stdout
+            assert "scheduler       default-scheduler: " in printed
+            assert "ready           yes\n" in printed
+            process.terminate()
+            process.communicate()
 
 
 def test_a_start_that_is_refused_leaves_no_new_directory(data: Path, taken: int) -> None:

@@ -19,6 +19,9 @@ from drayman.apiserver.extensions.pruning import prune
 from drayman.apiserver.extensions.scalar_checks import go_number
 from drayman.apiserver.extensions.text_formats import text_format
 from drayman.apiserver.extensions.value_checks import value_errors
+from drayman.cel.libraries.formats import FORMATS as NAMED_FORMATS
+from drayman.cel.libraries.formats import validate
+from drayman.cel.values import NONE
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 STRING = {"type": "string"}
@@ -100,6 +103,55 @@ def test_text_formats(name):
     good, bad = FORMATS[name]
     assert test is not None
     assert (test(good), test(bad)) == (True, False)
+
+
+EDGES = {
+    "a day of a week is no date": ("date", "2006-W01-1", False),
+    "an ordinal day is no date": ("date", "2006-001", False),
+    "a year 0": ("date", "0000-01-01", True),
+    "a leap day in the year 0": ("date", "0000-02-29", True),
+    "a day that the month lacks": ("date", "1900-02-29", False),
+    "a leap second": ("date-time", "2016-12-31T23:59:60Z", False),
+    "a year 0 with a time": ("date-time", "0000-01-01T00:00:00Z", True),
+    "a day of a week with a time": ("date-time", "2006-W01-1T00:00:00Z", False),
+    "a zone of an address": ("ipv6", "fe80::1%eth0", False),
+    "an address of both families": ("ipv4", "::ffff:1.2.3.4", True),
+    "an address of both families, again": ("ipv6", "::ffff:1.2.3.4", True),
+    "a mask": ("cidr", "10.0.0.0/255.0.0.0", False),
+    "an address within its network": ("cidr", "10.1.2.3/8", True),
+    "seven octets": ("mac", "00:11:22:33:44:55:66", False),
+    "eight octets with dots": ("mac", "0011.2233.4455.6677", True),
+    "a path with a bad escape": ("uri", "/a%zz", False),
+    "a path with a space": ("uri", "/a b", True),
+    "a relative path": ("uri", "a/b", False),
+    "two dashes in a single label": ("hostname", "a-b-c", False),
+    "letters of another script": ("hostname", "bücher.example", True),
+    "a last label of one letter": ("hostname", "a.b", False),
+    "no bytes": ("byte", "", False),
+}
+
+
+@pytest.mark.parametrize("case", EDGES)
+def test_text_formats_at_their_edges(case):
+    """Texts that Python's own readers of a format and upstream's judge differently are judged as upstream does."""
+    name, text, is_one = EDGES[case]
+    test = text_format(name)
+    assert test is not None
+    assert test(text) is is_one
+
+
+@given(
+    name=st.sampled_from([("uri", "uri"), ("uuid", "uuid"), ("byte", "byte")])
+    | st.sampled_from([("date", "date"), ("date-time", "datetime")]),
+    text=st.from_regex(r"[0-9]{4}-[0-9W]{2}-[0-9]{1,2}([tT ][0-9]{2}:[0-9]{2}:[0-9]{2}[zZ]?)?")
+    | st.text("0123456789-:TZWa/%=", max_size=40),
+)
+def test_a_format_of_schemas_is_the_one_of_expressions(name, text):
+    """A text has a format in a schema if and only if an expression that names the format finds nothing wrong with it."""
+    of_schemas, of_expressions = name
+    test = text_format(of_schemas)
+    assert test is not None
+    assert test(text) == (validate(NAMED_FORMATS[of_expressions], text) is NONE)
 
 
 def test_list_maps_and_sets_have_nothing_twice():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from apiserver.kinds.circumstances import Objects, created, make_context, pod, resource_of
-from drayman.apiserver.kinds.admission import DefaultTolerations
+from drayman.apiserver.kinds.admission import DefaultTolerations, Priority
 from drayman.apiserver.protocol.errors import StatusError
 from drayman.apiserver.served.strategy import Object
 from drayman.apiserver.verbs.admission import Admitted
@@ -154,3 +154,85 @@ def test_groups_of_pods_have_a_priority() -> None:
     )
     assert group["spec"]["priority"] == 7
     assert group["metadata"]["finalizers"] == ["scheduling.k8s.io/podgroup-protection"]
+
+
+SYSTEM = "system-cluster-critical"
+
+
+def quota(name: str, operator: str, values: list[str], **hard: str) -> Object:
+    term = {"scopeName": "PriorityClass", "operator": operator, "values": values}
+    return {
+        "metadata": {"name": name, "namespace": "ns"},
+        "spec": {"hard": hard, "scopeSelector": {"matchExpressions": [term]}},
+    }
+
+
+UNCOVERED = (
+    "insufficient quota to match these scopes:"
+    " [{PriorityClass In [system-cluster-critical system-node-critical]}]"
+)
+
+
+@pytest.mark.parametrize(
+    ("quotas", "pods", "namespace", "want"),
+    [
+        pytest.param([], 0, "kube-system", "", id="of the system"),
+        pytest.param([], 0, "ns", UNCOVERED, id="of a tenant"),
+        pytest.param([quota("q", "In", [SYSTEM], pods="2")], 1, "ns", "", id="within a quota"),
+        pytest.param(
+            [quota("q", "In", [SYSTEM], pods="2")],
+            2,
+            "ns",
+            "exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2",
+            id="beyond a quota",
+        ),
+        pytest.param([quota("q", "Exists", [], pods="1")], 0, "ns", "", id="any class"),
+        pytest.param(
+            [quota("q", "In", [SYSTEM], cpu="2")], 0, "ns", UNCOVERED, id="a quota of CPU"
+        ),
+        pytest.param(
+            [quota("q", "In", ["other"], pods="9"), quota("r", "NotIn", [SYSTEM], pods="9")],
+            0,
+            "ns",
+            UNCOVERED,
+            id="quotas of other classes",
+        ),
+    ],
+)
+def test_classes_of_the_system(quotas: list[Object], pods: int, namespace: str, want: str) -> None:
+    """Outside kube-system a pod has a class of the system only within a quota of pods for it."""
+    objects = Objects()
+    for each in quotas:
+        objects.add("resourcequotas", each)
+    for number in range(pods):
+        made = pod(priorityClassName=SYSTEM)
+        objects.add("pods", {**made, "metadata": {"name": str(number), "namespace": "ns"}})
+    ended = {**pod(priorityClassName=SYSTEM), "status": {"phase": "Failed"}}
+    objects.add("pods", {**ended, "metadata": {"name": "ended", "namespace": "ns"}})
+    new, context = pod(priorityClassName=SYSTEM), make_context(objects)
+    write = Admitted("CREATE", PODS, "", namespace, "pod", new, None, context)
+    if not want:
+        Priority().validate(write)
+        return
+    with pytest.raises(StatusError) as raised:
+        Priority().validate(write)
+    assert str(raised.value) == f'pods "pod" is forbidden: {want}'
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "spec"),
+    [
+        ("scheduling.k8s.io", "PodGroup", {"priorityClassName": SYSTEM}),
+        ("", "Pod", {"priorityClassName": "mine"}),
+    ],
+)
+def test_groups_of_pods_have_no_class_of_the_system(group: str, kind: str, spec: Object) -> None:
+    """A PodGroup is refused like a pod; an update that keeps the class is not, nor is a class of one's own."""
+    new, resource = {"metadata": {"name": "g"}, "spec": spec}, resource_of(group, kind)
+    for old in (None, new):
+        write = Admitted("CREATE", resource, "", "ns", "g", new, old, make_context())
+        if old is None and kind == "PodGroup":
+            with pytest.raises(StatusError, match="insufficient quota"):
+                Priority().validate(write)
+        else:
+            Priority().validate(write)

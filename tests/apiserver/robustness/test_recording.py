@@ -10,7 +10,7 @@ import pytest
 from robustness.hostile import CONFIG_MAP, CONFIG_MAPS, JSON, config_map
 from robustness.raw import PATIENCE_S, Listening, get, listening
 
-from drayman.apiserver.protocol.access import Attributes
+from drayman.apiserver.protocol.access import Attributes, Authenticator, User
 from drayman.apiserver.protocol.exchange import Request
 from drayman.apiserver.protocol.limits import BODY_LIMIT, SMALL_BODY
 from drayman.apiserver.protocol.shares import Shares
@@ -88,3 +88,39 @@ async def test_a_large_answer_that_is_not_sent(accepted: bytes) -> None:
         server.target.server.limits.body_bytes = usual
         assert await status_of(server, get(CONFIG_MAP)) == 200
         assert [code for _, _, code in recorded] == [200, 429, 200]
+
+
+class Gate:
+    """Lets a request in when the test says so."""
+
+    def __init__(self, behind: Authenticator) -> None:
+        self._behind = behind
+        self.arrived, self.open = asyncio.Event(), asyncio.Event()
+
+    async def authenticate(self, request: Request) -> User:
+        self.arrived.set()
+        await self.open.wait()
+        return await self._behind.authenticate(request)
+
+
+async def test_a_client_that_leaves_before_its_watch_begins() -> None:
+    """The request is recorded once, and counted, although nothing of its answer was sent."""
+    async with listening() as server:
+        api = server.target.server
+        recorded = Recorded()
+        api.observers.append(recorded)
+        gate = Gate(api.authenticator)
+        api.authenticator = gate
+        _, writer = await server.connect()
+        writer.write(get(f"{CONFIG_MAPS}?watch=1"))
+        async with asyncio.timeout(PATIENCE_S):
+            await gate.arrived.wait()
+            writer.transport.abort()
+            while len(server.running.connections):
+                await asyncio.sleep(0.01)
+            gate.open.set()
+            while not recorded:
+                await asyncio.sleep(0.01)
+        assert recorded == [("watch", "configmaps", 200)]
+        assert 'verb="WATCH"' in api.metrics.answer().body.decode()
+        assert server.watches == (0, 0)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
+import pytest
 from security.realm import TEAM, TEAM_RBAC, realm, rule
 
-from drayman.apiserver.security.audit import AuditLog
+from drayman.apiserver.protocol.access import Attributes
+from drayman.apiserver.protocol.exchange import Request
+from drayman.apiserver.security.audit import MOST_WAITING, AuditLog
 
 
 async def lines_of(path: Path) -> list[dict[str, Any]]:
@@ -131,46 +136,67 @@ async def test_a_log_that_cannot_be_written_changes_no_answer(tmp_path: Path) ->
         here.server.observers.append(log)
         with full_disk():
             made = await here.send("POST", f"{TEAM}/configmaps", {"metadata": {"name": "m"}})
+            log.flush()
         assert made.status == 201
         assert log.problem == f"{path}: File too large"
         metrics = here.server.metrics.answer().body.decode()
         assert "apiserver_audit_error_total 1.0" in metrics
         assert (await here.send("GET", f"{TEAM}/configmaps/m")).status == 200
+        log.flush()
         assert log.problem is None
         log.close()
 
 
-async def test_a_torn_line_does_not_spoil_the_next(tmp_path: Path) -> None:
-    """A line of which only the start fitted is on a line of its own."""
+async def test_a_line_that_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
+    """What fitted of a line on a full disk is removed, so that the log consists of whole events."""
     path = tmp_path / "audit.log"
     async with realm() as here:
         log = AuditLog(path, here.server.metrics.audit_errors)
         here.server.observers.append(log)
         with full_disk(after=100):
             await here.send("GET", f"{TEAM}/configmaps")
+            log.flush()
         await here.send("GET", f"{TEAM}/secrets")
         log.close()
-    torn, whole = path.read_text().splitlines()
-    assert len(torn) == 100
+    (whole,) = path.read_text().splitlines()
     assert json.loads(whole)["objectRef"]["resource"] == "secrets"
 
 
-async def test_a_line_torn_by_a_crash_does_not_spoil_the_next(tmp_path: Path) -> None:
-    """What a new process appends to a log that ends within a line is on a line of its own."""
+@pytest.mark.parametrize("torn", ['{"kind":"Ev', "x" * 200_000])
+async def test_a_line_torn_by_a_crash_is_removed(torn: str, tmp_path: Path) -> None:
+    """A new process removes the part of a line at the end of the log, and keeps the events before it."""
     path = tmp_path / "audit.log"
-    path.write_text('{"kind":"Event"}\n{"kind":"Ev')
+    path.write_text('{"kind":"Event"}\n' + torn)
     async with realm() as here:
         log = AuditLog(path, here.server.metrics.audit_errors)
         here.server.observers.append(log)
         await here.send("GET", f"{TEAM}/secrets")
         await here.send("GET", f"{TEAM}/configmaps")
         log.close()
-    _, torn, *whole = path.read_text().splitlines()
-    assert torn == '{"kind":"Ev'
-    assert [json.loads(each)["objectRef"]["resource"] for each in whole] == [
-        "secrets",
-        "configmaps",
-    ]
+    lines = [json.loads(each) for each in path.read_text().splitlines()]
+    assert lines[0] == {"kind": "Event"}
+    assert [each["objectRef"]["resource"] for each in lines[1:]] == ["secrets", "configmaps"]
+
+
+async def test_a_slow_disk_keeps_no_request_waiting(tmp_path: Path) -> None:
+    """A log that takes nothing, here a full pipe, delays no answer; events beyond the bound are lost and counted."""
+    path = tmp_path / "audit.log"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    async with realm() as here:
+        log = AuditLog(path, here.server.metrics.audit_errors)
+        here.server.observers.append(log)
+        attributes = Attributes("get", path="/version")
+        for _ in range(MOST_WAITING + 2_000):
+            log.finished(Request("GET", "/version"), attributes, 200, 0.0)
+        assert (await here.send("GET", "/version")).status == 200
+        assert log.problem == f"{path}: more than {MOST_WAITING} events wait to be written"
+        os.set_blocking(reader, True)
+        draining = Thread(target=lambda: [0 for _ in iter(lambda: os.read(reader, 1 << 20), b"")])
+        draining.start()
+        log.close()
+        draining.join()
+        os.close(reader)
 
 
 class Broken:

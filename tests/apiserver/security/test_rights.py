@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from security.realm import APPLY, MERGE, RBAC_PATH, TEAM, Realm, Reply, realm, rule
+from security.realm import (
+    APPLY,
+    MERGE,
+    RBAC,
+    RBAC_PATH,
+    TEAM,
+    TEAM_RBAC,
+    Realm,
+    Reply,
+    realm,
+    rule,
+)
 
 from drayman.apiserver.instance.first_objects import create_first_objects
 
@@ -109,17 +120,36 @@ async def test_a_collection_is_deleted_by_the_right_to_delete_collections() -> N
 
 @pytest.mark.parametrize("part", ["exec", "attach", "portforward"])
 async def test_a_connection_to_a_pod_needs_the_right_to_create(part: str) -> None:
-    """Also when it is opened with GET, as a WebSocket is."""
+    """The right to create suffices, also when it is opened with GET, as a WebSocket is; the right to get does not."""
     async with realm() as here:
         await here.make(f"{TEAM}/serviceaccounts", {"metadata": {"name": "default"}})
         await here.make(f"{TEAM}/pods", POD)
         await here.let("eve", rule(f"pods/{part}", "get"))
-        await here.let("ann", rule(f"pods/{part}", "get create"))
+        await here.let("ann", rule(f"pods/{part}", "create"))
         path = f"{TEAM}/pods/p/{part}"
         refused = await here.by("eve", "GET", path)
         assert refused.status == 403
         assert f'cannot create resource "pods/{part}"' in refused.message
         assert (await here.by("ann", "GET", path)).status == 400  # it has no node yet
+
+
+@pytest.mark.parametrize("part", ["exec", "attach", "portforward"])
+async def test_editors_connect_to_pods(part: str) -> None:
+    """A user with the role `edit` in a namespace uses pods there, and one with `view` does not."""
+    async with realm() as here:
+        await here.make(f"{TEAM}/serviceaccounts", {"metadata": {"name": "default"}})
+        await here.make(f"{TEAM}/pods", POD)
+        for user, role in (("ann", "edit"), ("eve", "view")):
+            binding = {
+                "metadata": {"name": user},
+                "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
+                "subjects": [{"kind": "User", "name": user, "apiGroup": RBAC}],
+            }
+            await here.make(f"{TEAM_RBAC}/rolebindings", binding)
+        path = f"{TEAM}/pods/p/{part}"
+        assert (await here.by("ann", "GET", path)).status == 400  # it has no node yet
+        assert (await here.by("ann", "POST", path)).status == 400
+        assert (await here.by("eve", "GET", path)).status == 403
 
 
 async def test_a_part_of_an_object_is_not_the_object() -> None:

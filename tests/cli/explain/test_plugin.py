@@ -65,7 +65,7 @@ def test_kubectl_explains(environment: dict[str, str], name: str, status: int, r
 
 def test_other_commands_are_there_too(environment: dict[str, str]) -> None:
     """On the same cluster."""
-    done = kubectl(environment, "drayman", "device", "list", "--driver", "gpu.example.com")
+    done = kubectl(environment, "drayman", "device", "list", "--all", "--driver", "gpu.example.com")
     assert done.returncode == 0, done.stderr
     assert "team-a/first" in done.stdout
 

@@ -21,8 +21,8 @@ from drayman.api.kueue_workload import Workload
 from drayman.api.resource import ResourceClaim
 from drayman.api.times import timestamp_at
 from drayman.cli.main import cli
+from drayman.cli.table import Table
 from drayman.cli.top.rows import owner_cells, owner_columns
-from drayman.cli.top.table import Table
 from drayman.drivers.profiles import parse_profiles
 from drayman.placement.price_table import read_price_table
 from drayman.placement.world import Objects, World

@@ -214,13 +214,15 @@ def test_the_list_of_devices_fits_on_a_terminal(
     """Pools and devices are whole, to be typed again; claims and taints are, in one line or in several."""
     taint = "example.com/needs-a-person=yes:NoSchedule"
     assert on("device", "taint", "dgx-h100-mig-0/gpu-7", taint).exit_code == 0
-    command = [*DRAYMAN, "device", "list", "--driver", "gpu.nvidia.com"]
+    command = [*DRAYMAN, "device", "list", "--all", "--driver", "gpu.nvidia.com"]
     command += ["--kubeconfig", str(server.kubeconfig)]
     lines = run_on_terminal(command, person(tmp_path), columns=columns).lines
     assert on("device", "untaint", "dgx-h100-mig-0/gpu-7").exit_code == 0
     assert max(map(len, lines)) <= columns
     assert any("dgx-h100-mig-0  gpu-0-mig-3g40gb-9-4 " in line for line in lines)
-    at = next(i for i, line in enumerate(lines) if " gpu-7 " in line)
+    start = next(i for i, line in enumerate(lines) if "POOL" in line)
+    lines = lines[start:]
+    at = next(i for i, line in enumerate(lines) if "dgx-h100-mig-0  gpu-7 " in line)
     assert not any("~" in line[lines[0].index("POOL") :] for line in lines)
     assert lines[at].endswith(f" {taint}") or lines[at + 1].strip() == f"taints: {taint}"
     claims = json.loads(on("device", "list", "-o", "json").stdout)["devices"]

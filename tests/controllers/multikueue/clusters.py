@@ -160,6 +160,7 @@ class Cluster:
         await self.create(LOCAL_QUEUES, {"metadata": {"name": "q"}, "spec": {"clusterQueue": "q"}})
 
     async def template(self, name: str = "one-gpu", **more: Any) -> None:
+        """A template for devices of the class; `select` is a CEL expression that they must match."""
         await self.create(RESOURCE_CLAIM_TEMPLATES, template(name, **more))
 
     async def device_class(self, expression: str = "", name: str = CLASS) -> None:
@@ -182,8 +183,12 @@ class Cluster:
         return next(p for p in found if p.status.phase == "Running")
 
 
-def template(name: str = "one-gpu", count: int = 1, device_class: str = CLASS) -> JsonObject:
-    exactly = {"deviceClassName": device_class, "count": count}
+def template(
+    name: str = "one-gpu", count: int = 1, device_class: str = CLASS, select: str = ""
+) -> JsonObject:
+    exactly: JsonObject = {"deviceClassName": device_class, "count": count}
+    if select:
+        exactly["selectors"] = [{"cel": {"expression": select}}]
     requests = [{"name": "gpu", "exactly": exactly}]
     return {
         "metadata": {"name": name},

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from controllers.multikueue.clusters import (
     CHECKS,
+    GPU,
     WORKLOADS,
     active,
     check,
@@ -50,6 +51,21 @@ async def test_d80_a_template_of_the_manager_alone_is_copied_and_the_job_runs(
         for each in place.workers.values():
             await each.none(JOBS)
             await each.none(RESOURCE_CLAIM_TEMPLATES)
+
+
+async def test_a_selector_is_charged_by_class_where_only_workers_have_devices(
+    tmp_path: Path,
+) -> None:
+    """The manager has no device that the selector could match, and charges one device of the class."""
+    async with clusters(tmp_path, {"one": "example=1"}) as place:
+        await place.manager.device_class()
+        await place.manager.template(select='device.driver == "gpu.example.com"')
+        await place.join("one")
+        await place.manager.job("train", gpu="one-gpu")
+        found = await place.manager.workload(runs_in("one"))
+        (assigned,) = found.status.admission.pod_set_assignments
+        assert str(assigned.resource_usage[GPU]) == "1"
+        await place.workers["one"].running_pod()
 
 
 async def test_a_worker_without_the_devices_is_not_asked(tmp_path: Path) -> None:

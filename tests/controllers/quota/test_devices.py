@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from controllers.quota.waiting_room import (
     CHECKS,
     CLUSTER_QUEUES,
+    NAMESPACE,
     QUEUE,
     WORKLOADS,
     Room,
@@ -14,6 +16,7 @@ from controllers.quota.waiting_room import (
     waiting,
     waiting_room,
 )
+from drayman.cluster.informers import Informers
 from drayman.cluster.resources import (
     DEVICE_CLASSES,
     JOBS,
@@ -22,6 +25,16 @@ from drayman.cluster.resources import (
     RESOURCE_SLICES,
 )
 from drayman.controllers.quota.configuration import configuration_of
+from drayman.controllers.quota.devices import Devices
+from drayman.controllers.quota.view import ClusterView
+from drayman.quota.charging.mapping_rules import read_mappings
+from drayman.quota.charging.outcome import PriceRefusal
+from drayman.quota.charging.rules import Gates
+from drayman.quota.demands import PodSetRequest
+from oracle.build import exactly
+from patience import PATIENCE_S
+from quota.charging.pricing_cases import pods
+from steps import steps_of
 
 HEAD = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration"}
 MAPPED = {"resources": {"deviceClassMappings": [{"name": "gpus", "deviceClassNames": ["gpu"]}]}}
@@ -198,3 +211,42 @@ async def test_shares_of_queues_that_borrow_are_shown() -> None:
             return bool(share == 500)
 
         await room.place.until_one(CLUSTER_QUEUES, "q", shares)
+
+
+async def test_a_price_is_worked_out_once_for_copies_and_again_when_devices_change() -> None:
+    """Not for each Workload, nor each time that one is read, nor for each slice of a burst of changes."""
+    request = exactly("r", 1, "gpu", select=[GPU["cel"]["expression"]])
+    spec = {"devices": {"requests": [request]}}
+    template = {"metadata": {"name": "t"}, "spec": {"spec": spec}}
+    asked = [PodSetRequest("main", 1, pods("t"))]
+    async with waiting_room(**MAPPED) as room:
+        await device_class(room)
+        await room.place.create(RESOURCE_CLAIM_TEMPLATES, template)
+        await devices(room, 2)
+        informers, changed = Informers(room.place.client), asyncio.Event()
+        prices = Devices(ClusterView(informers), changed.set)
+        prices.set_mappings(read_mappings(MAPPED), Gates())
+        await informers.start()
+        await informers.wait_synced()
+
+        def steps(copies: int) -> int:
+            """How much is worked out when so many copies are read."""
+
+            def read() -> None:
+                for number in range(copies):
+                    found = prices.price_workload(NAMESPACE, asked, workload=f"default/w{number}")
+                    assert not isinstance(found, PriceRefusal)
+
+            return steps_of(read, "quota/charging/pricing")
+
+        one = steps(1)
+        assert one > 0
+        assert steps(100) == 0
+        assert prices.take_concerned() == []
+        more = {"spec": {"devices": [{"name": f"gpu-{n}"} for n in range(3)]}}
+        await room.place.patch(RESOURCE_SLICES, "p", more)
+        async with asyncio.timeout(PATIENCE_S):
+            await changed.wait()
+        assert len(prices.take_concerned()) == 100
+        assert 0 < steps(100) <= one
+        await informers.stop()

@@ -20,7 +20,7 @@ from controllers.quota.waiting_room import (
 from controllers.workloads.stage import NAMESPACE
 from drayman.api.workloads import Deployment, StatefulSet
 from drayman.cluster.options import DeleteOptions
-from drayman.cluster.resources import PODS, typed
+from drayman.cluster.resources import EVENTS, PODS, typed
 from drayman.workloads.queued.pods import is_gated
 
 GROUP = "kueue.x-k8s.io/pod-group-name"
@@ -101,6 +101,16 @@ async def test_g7_a_group_waits_until_it_is_whole() -> None:
         assert found.name == "group"
         assert {owner.name for owner in found.workload.metadata.owner_references} == {"a", "b"}
         await room.place.until(PODS, lambda pods: [free(each) for each in pods] == [True, True])
+
+
+async def test_a_group_whose_name_no_object_can_have() -> None:
+    """A label may have capitals and underscores, a Workload may not: an event of the pod has the reason."""
+    async with waiting_room() as room:
+        await room.queue(cpu=2)
+        await member(room, "a", labels={GROUP: "My_Group"}, total=1)
+        await room.place.told("ErrWorkloadCompose")
+        notes = [each["note"] for each in (await room.place.client.list(EVENTS, NAMESPACE)).items]
+        assert any("My_Group" in note and "lowercase RFC 1123" in note for note in notes), notes
 
 
 async def test_g8_a_group_with_fast_admission_starts_with_its_first_pod() -> None:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from typing import Any, ClassVar
 
-from drayman.api.resource import ResourceClaim
-from drayman.drivers.kit import Claim, Prepared, PreparedDevice
-from drayman.plugins.model import Answers, ClaimRef
-from drivers.kit.probing import NAME, Probe, World, names, world
+from drayman.api.codec import convert
+from drayman.api.resource import Device, ResourceClaim
+from drayman.cluster.patches import merge_patch
+from drayman.cluster.resources import RESOURCE_CLAIMS
+from drayman.driver_configs.known import CONFIGS
+from drayman.driver_configs.memory_limits import ALLOW_OVERCOMMIT
+from drayman.driver_configs.nvidia import GpuConfig
+from drayman.drivers.kit import Claim, Config, Prepared, PreparedDevice
+from drayman.plugins.model import Answers, ClaimRef, Failed, Ready
+from drivers.kit.probing import NAME, NODE, Probe, World, names, world
 
 
 class Numbering(Probe):
@@ -108,3 +116,49 @@ async def test_a_driver_that_hears_nothing_any_more_still_serves() -> None:
         await w.until_slices(lambda found: len(names(found)) == 5)
         claim = await w.claim("c", "probe-4")
         assert w.kubelet.container(await w.kubelet.prepare(NAME, claim)).env
+
+
+class Gpus(Probe):
+    """GPUs of 40 GiB that take NVIDIA's configuration."""
+
+    name = "gpu.nvidia.com"
+    configs: ClassVar[tuple[type[Config], ...]] = CONFIGS["gpu.nvidia.com"]
+
+    @classmethod
+    def config_type(cls, device: Device) -> type[Config] | None:
+        return GpuConfig
+
+    def discover(self) -> Iterable[Device]:
+        said = {"type": {"string": "gpu"}}
+        memory = {"memory": {"value": "40Gi"}}
+        return [convert(Device, {"name": "gpu-0", "attributes": said, "capacity": memory})]
+
+
+async def test_a_claim_whose_limits_exceed_the_memory_is_not_prepared() -> None:
+    """Every pod that the claim is reserved for counts, also one that comes when the claim is prepared; the claim may permit it."""
+    limits = {"strategy": "MPS", "mpsConfig": {"defaultPinnedDeviceMemoryLimit": "15Gi"}}
+    parameters = {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "GpuConfig"}
+    opaque = {"driver": Gpus.name, "parameters": {**parameters, "sharing": limits}}
+    config: Any = [{"source": "FromClaim", "opaque": opaque}]
+    async with world() as w, w.plugin(Gpus()) as plugin:
+        client = w.cluster.client
+        made = await w.cluster.allocate("c", Gpus.name, NODE, {"r": "gpu-0"}, config=config)
+
+        async def reserve(pods: int) -> None:
+            users: Any = [
+                {"resource": "pods", "name": f"p{n}", "uid": f"u{n}"} for n in range(pods)
+            ]
+            change = merge_patch({"status": {"reservedFor": users}})
+            await client.patch(RESOURCE_CLAIMS, "c", change, "default", subresource="status")
+
+        await reserve(2)
+        (answer,) = (await plugin.prepare([ref(made)])).values()
+        assert isinstance(answer, Ready)
+        await reserve(3)
+        (answer,) = (await plugin.prepare([ref(made)])).values()
+        assert isinstance(answer, Failed)
+        assert "gpu-0 add up to 45Gi of 40Gi: 3 programs of claim default/c" in answer.message
+        allow = {"metadata": {"annotations": {ALLOW_OVERCOMMIT: "true"}}}
+        await client.patch(RESOURCE_CLAIMS, "c", merge_patch(allow), "default")
+        (answer,) = (await plugin.prepare([ref(made)])).values()
+        assert isinstance(answer, Ready)

@@ -15,6 +15,7 @@ from drayman.reasons.reason import Reason
 from explain.hall import Hall, moment
 from explain.queues.cases import one_queue
 from oracle.nodes import JsonObject
+from steps import steps_of
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 GATE = {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}
@@ -87,6 +88,25 @@ def test_the_workload_that_exists_counts() -> None:
     assert found.headline.reason is Reason.QUOTA_TOO_SMALL
     assert found.queue is not None
     assert found.queue.workload == "default/made"
+
+
+def test_a_workload_that_is_made_for_the_answer_costs_no_second_engine() -> None:
+    """Queues and all their workloads are read into an engine once, whether the Workload exists or not."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j", "controller": True}
+    steps = []
+    for exists in (True, False):
+        built = one_queue()
+        for number in range(40):
+            built.workload(f"w{number}", "q", 1, **({"has": "f"} if number < 4 else {}))
+        if exists:
+            built.workload("made", "q", 1, owner=owner)
+        built.objects["jobs"] = [job("j", 1)]
+        world = built.world()
+        engine = "explain/queues/engine.py"
+        steps.append(
+            steps_of(lambda world=world: explain_job(world, world.objects.jobs[0]), engine)
+        )
+    assert steps[1] < 1.25 * steps[0], steps
 
 
 def test_a_job_with_quota_is_about_to_start() -> None:

@@ -22,6 +22,7 @@ from drayman.api.resource import (
     ResourceSlice,
 )
 from drayman.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from drayman.api.workloads import Lease
 from drayman.drivers.profiles import parse_profiles, simulate
 from drayman.inventory.features import Features
 from drayman.placement.world import Objects, World
@@ -52,6 +53,7 @@ TYPES: dict[str, Any] = {
     "volume_claims": PersistentVolumeClaim,
     "storage_classes": StorageClass,
     "jobs": Job,
+    "leases": Lease,
 }
 
 Wanted: TypeAlias = Mapping[str, JsonObject | str | None]
@@ -70,6 +72,7 @@ class Scene:
         self.objects: dict[str, list[JsonObject]] = {field: [] for field in TYPES}
         self.driver = GPU
         self._versions = 0
+        self._has_leases = False
         if not profiles:
             self.add("classes", device_class("gpu", ONLY_GPU))
             return
@@ -123,6 +126,11 @@ class Scene:
         """A DeviceTaintRule for the devices that the selector says (`driver`, `pool`, `device`)."""
         spec = {"deviceSelector": selector, "taint": {"key": key, "effect": effect}}
         return self.add("taint_rules", {"metadata": self._metadata(name, "rule", ""), "spec": spec})
+
+    def leases(self, *found: JsonObject) -> Scene:
+        """The Leases of schedulers: without this, they could not be read."""
+        self._has_leases = True
+        return self.add("leases", *found)
 
     # Who is there already.
 
@@ -277,7 +285,8 @@ class Scene:
             field: tuple(convert(TYPES[field], value) for value in values)
             for field, values in self.objects.items()
         }
-        return World(Objects(**made), NOW, features=self.features)
+        versions = {"leases": "1"} if self._has_leases else {}
+        return World(Objects(**made), NOW, versions=versions, features=self.features)
 
 
 def gpus(count: int = 1, *select: str, cls: str = "gpu", **fields: Any) -> JsonObject:

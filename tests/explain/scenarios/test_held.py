@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drayman.reasons.reason import Reason
-from explain.scenarios.scene import NVIDIA, Scene, generated
+from explain.scenarios.scene import NVIDIA, Scene, generated, gpus
 from explain.scenarios.telling import Near, Scenario, check, named
 from oracle.build import claim, exactly
 from oracle.nodes import JsonObject
@@ -183,6 +183,21 @@ def cannot_be_attached() -> Scene:
     return attached({"type": "AttachFailed", "status": "True", "message": message})
 
 
+def no_scheduler() -> Scene:
+    made = {"creationTimestamp": "2027-01-15T07:59:25Z"}
+    return Scene("dgx-h100=1").leases().waits("train", {"mine": gpus(cls=NVIDIA)}, metadata=made)
+
+
+def scheduler_down() -> Scene:
+    spec = {"holderIdentity": "cp-1", "leaseDurationSeconds": 15}
+    lease = {
+        "metadata": {"name": "kube-scheduler", "namespace": "kube-system"},
+        "spec": {**spec, "renewTime": "2027-01-15T07:30:00Z"},
+    }
+    made = {"creationTimestamp": "2027-01-15T07:59:25Z"}
+    return Scene("dgx-h100=1").leases(lease).waits("serve", cpu=1, metadata=made)
+
+
 SCENARIOS = (
     Scenario(
         name="the queue has not admitted the training yet",
@@ -201,8 +216,27 @@ SCENARIOS = (
         name="the pod is left to Volcano, which is not installed",
         scene=left_to_volcano,
         reason=Reason.OTHER_SCHEDULER,
-        says='left to the scheduler "volcano"; Drayman serves "default-scheduler" and "drayman".',
+        says='left to the scheduler "volcano"; Drayman serves "default-scheduler", "drayman" and "kai-scheduler".',
         remedies=("Leave the pod to default-scheduler instead of volcano.",),
+    ),
+    Scenario(
+        name="the scheduler was left out and no other was started",
+        scene=no_scheduler,
+        reason=Reason.NO_SCHEDULER,
+        says=(
+            'No scheduler runs for pods with the schedulerName "default-scheduler"',
+            "none holds a Lease in kube-system",
+            "The pod can go to node dgx-h100-0",
+        ),
+        funnels={"gpus": "node fit 1/20, class 1/8, free 1/8, taints 1/8, count 1/8"},
+        plays=False,
+    ),
+    Scenario(
+        name="the machine of the scheduler is down",
+        scene=scheduler_down,
+        reason=Reason.NO_SCHEDULER,
+        says="Lease kube-system/kube-scheduler was last renewed at 2027-01-15T07:30:00Z by cp-1.",
+        plays=False,
     ),
     Scenario(
         name="the pod was deleted before it got a node",

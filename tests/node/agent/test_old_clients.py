@@ -83,9 +83,9 @@ async def test_a_client_that_vanishes_before_its_input_is_read(env: dict[str, st
         assert process.stdout is not None
         async with asyncio.timeout(PATIENCE_S):
             session = int(await process.stdout.readline())
-        assert processes_of(session) == [session]
+        assert await processes_of(session) == [session]
         process.kill()
         await process.wait()
         async with asyncio.timeout(PATIENCE_S):
-            while processes_of(session):
+            while await processes_of(session):
                 await asyncio.sleep(0.05)

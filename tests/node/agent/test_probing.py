@@ -62,7 +62,7 @@ def runs(name: str = "main") -> Callable[[JsonObject], object]:
 async def test_a_container_is_ready_when_its_probe_says_so() -> None:
     """And is no longer when the probe fails; it runs on."""
     async with world() as here:
-        file = here.options.root / "ready"
+        file = here.shared / "ready"
         async with agent_of(here):
             probe = has_file(file, failureThreshold=1)
             await here.pod("p", container(FOREVER, readinessProbe=probe))
@@ -82,7 +82,7 @@ async def test_a_container_is_ready_when_its_probe_says_so() -> None:
 async def test_a_container_that_does_not_live_is_restarted() -> None:
     """With the grace of its probe, even if it ends with code 0 and only failures restart; its last state is kept."""
     async with world() as here:
-        file = here.options.root / "alive"
+        file = here.shared / "alive"
         async with agent_of(here):
             file.parent.mkdir(exist_ok=True)
             file.touch()
@@ -107,7 +107,7 @@ async def test_a_container_that_does_not_live_is_restarted() -> None:
 async def test_a_container_that_does_not_start_is_ended() -> None:
     """Nothing else is asked before; under a policy that never restarts the pod fails."""
     async with world() as here:
-        nowhere = here.options.root / "nowhere"
+        nowhere = here.shared / "nowhere"
         async with agent_of(here):
             await here.pod(
                 "p",
@@ -129,8 +129,7 @@ async def test_a_container_that_does_not_start_is_ended() -> None:
 async def test_a_pod_that_leaves_is_asked_whether_it_is_ready() -> None:
     """And not whether it lives. That is reported while its containers end."""
     async with world() as here:
-        root = here.options.root
-        root.mkdir()
+        root = here.shared
         (root / "ready").touch()
         script = f"trap '' TERM; while [ ! -e {root}/end ]; do sleep 0.05; done"
         async with agent_of(here):
@@ -154,7 +153,7 @@ async def test_a_pod_that_leaves_is_asked_whether_it_is_ready() -> None:
 async def test_a_container_that_is_being_ended_can_be_given_less_time() -> None:
     """Deleting its pod shortens what a probe had left it, and deleting it again shortens that."""
     async with world() as here, agent_of(here) as agent:
-        nowhere = here.options.root / "nowhere"
+        nowhere = here.shared / "nowhere"
         probe = has_file(nowhere, failureThreshold=1, terminationGracePeriodSeconds=3600)
         pod = await here.pod(
             "p",
@@ -174,7 +173,7 @@ async def test_a_container_that_is_being_ended_can_be_given_less_time() -> None:
 async def test_a_sidecar_has_to_start_before_the_next_container() -> None:
     """Its startup probe holds back the init container after it."""
     async with world() as here, agent_of(here):
-        file = here.options.root / "started"
+        file = here.shared / "started"
         sidecar = container(FOREVER, "side", restartPolicy="Always", startupProbe=has_file(file))
         after = container("true", "after")
         await here.pod("p", container("true"), initContainers=[sidecar, after])
@@ -211,14 +210,14 @@ async def test_readiness_gates() -> None:
 async def test_post_start_comes_before_everything_else() -> None:
     """Until it has returned, its container does not count as running and the next one is not started."""
     async with world() as here, agent_of(here) as agent:
-        file = here.options.root / "go"
-        hook = f"echo hook >> {here.options.root}/said; while [ ! -e {file} ]; do sleep 0.05; done"
+        file = here.shared / "go"
+        hook = f"echo hook >> {here.shared}/said; while [ ! -e {file} ]; do sleep 0.05; done"
         pod = await here.pod(
             "p",
             container(FOREVER, lifecycle={"postStart": {"exec": {"command": ["sh", "-c", hook]}}}),
             container("true", "second"),
         )
-        said = here.options.root / "said"
+        said = here.shared / "said"
         while not said.exists():
             await asyncio.sleep(0.01)
         worker = agent.workers[pod["metadata"]["uid"]]
@@ -235,7 +234,7 @@ async def test_a_failed_post_start_ends_its_container() -> None:
     """An event says why, and the restart policy decides what follows."""
     async with world() as here:
         async with agent_of(here):
-            begun = here.options.root / "begun"  # by then it knows what to do when it is ended
+            begun = here.shared / "begun"  # by then it knows what to do when it is ended
             script = f"while [ ! -e {begun} ]; do sleep 0.05; done; echo no; exit 5"
             hook = {"exec": {"command": ["sh", "-c", script]}}
             trap, _, rest = FOREVER.partition(";")
@@ -294,8 +293,7 @@ async def test_hooks_by_http(port: int) -> None:
 async def test_an_agent_that_was_killed_forgets_no_readiness() -> None:
     """The next one says what was said until a probe fails, runs no hook again, and reports no change in between."""
     async with world() as here:
-        root = here.options.root
-        root.mkdir()
+        root = here.shared
         hook = {"exec": {"command": ["sh", "-c", f"echo once >> {root}/hooks"]}}
         script = f"echo >> {root}/asked; test -e {root}/ready"
         ready = {"exec": {"command": ["sh", "-c", script]}, **PATIENT, "failureThreshold": 1}
@@ -325,8 +323,7 @@ async def test_an_agent_that_was_killed_forgets_no_readiness() -> None:
 async def test_a_hook_that_was_cut_off_is_not_run_again() -> None:
     """The container counts as running, and an event says so."""
     async with world() as here:
-        root = here.options.root
-        root.mkdir()
+        root = here.shared
         script = f"echo once >> {root}/hooks; while [ ! -e {root}/end ]; do sleep 0.05; done"
         hook = {"exec": {"command": ["sh", "-c", script]}}
         first = start(here)
@@ -349,8 +346,7 @@ async def test_a_hook_that_was_cut_off_is_not_run_again() -> None:
 async def test_an_agent_that_was_killed_while_it_ended_a_container() -> None:
     """The next one goes on with it, and restarts it though it has ended with code 0."""
     async with world() as here:
-        root = here.options.root
-        root.mkdir()
+        root = here.shared
         (root / "alive").touch()
         stubborn = f"trap '' TERM; while [ ! -e {root}/end ]; do sleep 0.05; done"
         probe = has_file(root / "alive", failureThreshold=1)
@@ -412,7 +408,7 @@ async def test_last_words_from_the_log() -> None:
 async def test_kubectl_waits_for_a_probe() -> None:
     """`kubectl wait` returns when the probe has succeeded, and `kubectl get events` shows that it failed before."""
     async with world() as here:
-        file = here.options.root / "ready"
+        file = here.shared / "ready"
         async with agent_of(here):
             await here.pod("p", container(FOREVER, readinessProbe=has_file(file)))
             waiting = asyncio.create_task(

@@ -78,7 +78,7 @@ async def served(here: World, *, approves: bool = True) -> AsyncIterator[NodeAge
 @asynccontextmanager
 async def a_pod(here: World) -> AsyncIterator[JsonObject]:
     script = "echo up; while [ ! -e $DONE ]; do sleep 0.05; done; echo end"
-    done = here.options.root / "done"
+    done = here.shared / "done"
     pod = await here.pod("p", container(script, env=[{"name": "DONE", "value": str(done)}]))
     yield await is_up(here, pod)
     done.touch()
@@ -104,9 +104,9 @@ async def test_logs_and_commands() -> None:
     async with world() as here, served(here), a_pod(here):
         assert await kubectl(here, "exec", "-i", "p", "--", "cat", fed="hello") == (0, "hello", "")
         code, output, _ = await kubectl(here, "exec", "p", "--", "sh", "-c", "echo $DONE; exit 4")
-        assert (code, output.strip()) == (4, str(here.options.root / "done"))
+        assert (code, output.strip()) == (4, str(here.shared / "done"))
         following = asyncio.create_task(kubectl(here, "logs", "-f", "p"))
-        (here.options.root / "done").touch()
+        (here.shared / "done").touch()
         assert await following == (0, "up\nend\n", "")
         await here.phase("p", "Succeeded")
         assert await kubectl(here, "logs", "p", "--tail=1") == (0, "end\n", "")

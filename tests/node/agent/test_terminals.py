@@ -139,11 +139,11 @@ async def test_a_client_that_leaves_takes_its_processes_with_it(
             await shown.shows("shell ")
             await shown.shows("\n")
             session = int(shown.text.partition("shell ")[2].split()[0])
-            assert len(processes_of(session)) >= 2
+            assert len(await processes_of(session)) >= 2
             if leaves == "killed":
                 shown.process.kill()
         async with asyncio.timeout(PATIENCE_S):
-            while processes_of(session):
+            while await processes_of(session):
                 await asyncio.sleep(0.05)
         assert (tmp_path / "said").read_text() == "hung up\n"
 

@@ -41,6 +41,11 @@ class World:
     def client(self) -> Client:
         return self.cluster.client
 
+    @property
+    def shared(self) -> Path:
+        """A folder of the machine that tests and containers both see."""
+        return self.options.root.parent
+
     def agent(self) -> NodeAgent:
         return NodeAgent(self.client, self.options)
 

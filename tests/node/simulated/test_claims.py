@@ -132,6 +132,30 @@ async def test_a_configuration_that_its_driver_refuses_holds_the_pod(name: str) 
         assert waiting == {"reason": "ContainerCreating", "message": event["note"]}
 
 
+async def test_limits_beyond_the_memory_of_a_device_hold_the_pods() -> None:
+    """A driver adds up the limits of all containers of all pods of a claim, until the claim permits the excess."""
+    head = {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "GpuConfig"}
+    sharing = {"strategy": "MPS", "mpsConfig": {"defaultPinnedDeviceMemoryLimit": "30Gi"}}
+    opaque = {"driver": "gpu.nvidia.com", "parameters": head | {"sharing": sharing}}
+    uses = {"resources": {"claims": [{"name": "c0"}]}, "image": "busybox"}
+    two = [{"name": name, **uses} for name in ("one", "two")]
+    async with world("dgx-h100=1") as w:
+        device = ("gpu.nvidia.com", "dgx-h100-0", "gpu-0")
+        await w.claim("c", device, config=[{"source": "FromClaim", "opaque": opaque}])
+        await w.pod("p", "dgx-h100-0", claims=["c"], containers=two)
+        await w.until_phase("p", "Running")
+        await w.pod("q", "dgx-h100-0", claims=["c"], containers=two)
+        event = await w.event("FailedPrepareDynamicResources")
+        assert event["note"] == (
+            "claim c: driver gpu.nvidia.com: the memory limits on device gpu.nvidia.com/dgx-h100-0/gpu-0"
+            " add up to 120Gi of 81559Mi: 4 programs of claim default/c with 30Gi;"
+            ' annotate the claim with drayman.dev/allow-memory-overcommit: "true" to permit it'
+        )
+        allow = {"metadata": {"annotations": {"drayman.dev/allow-memory-overcommit": "true"}}}
+        await w.client.patch(CLAIM_VALUES, "c", merge_patch(allow), NAMESPACE)
+        await w.until_phase("q", "Running")
+
+
 async def test_what_keeps_an_init_container_from_its_start_is_in_its_status() -> None:
     """The others say that they wait for it."""
     async with world() as w:

@@ -102,6 +102,17 @@ def test_the_table_is_straight_and_marked(view: Sight) -> None:
     assert "(simulated)" in table[1]
 
 
+def test_limits_of_memory_are_below_the_gpus() -> None:
+    """What each program may use with MPS; the real program does not show it."""
+    (gpu,) = MPS.devices
+    limited = replace(MPS, devices=(replace(gpu, limit=Quantity.parse("10Gi")),))
+    table = lines(run(limited, ["nvidia-smi"]).text)
+    assert {len(line) for line in table if line} == {91}
+    (row,) = [line for line in table if "gpu-0" in line]
+    assert row.split() == ["|", "0", "gpu-0", "10240MiB", "|"]
+    assert "Memory limit" not in run(MPS, ["nvidia-smi"]).text
+
+
 def test_a_share_of_a_gpu_has_its_share_of_the_memory() -> None:
     """As far as the claim says how much that is."""
     shared = sight(

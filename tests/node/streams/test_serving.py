@@ -9,7 +9,7 @@ import pytest
 
 from drayman.node.streams.channels import ended, exit_code, refused
 from drayman.node.streams.model import NodeApiError, StreamOptions, Streams, WindowSize
-from drayman.node.streams.serving import serve
+from drayman.node.streams.serving import MOST_INPUT, serve
 from node.streams.talking import FakeSocket
 
 ALL = StreamOptions(stdin=True, stdout=True, stderr=True)
@@ -156,3 +156,33 @@ def test_a_refusal_is_passed_on_as_it_was(code: int, shown: str) -> None:
         exit_code(status)
     assert refused(str(refusal.value), refusal.value.code) == status
     assert json.loads(status)["message"] == shown
+
+
+async def test_input_that_a_command_does_not_read_is_not_read_from_its_client_either() -> None:
+    """A message beyond the limit is the last one that is taken: hundreds of sessions would fill the memory otherwise."""
+    never = asyncio.Event()
+
+    async def work(_: Streams) -> int:
+        await never.wait()
+        return 0
+
+    socket = FakeSocket()
+    for _ in range(50):
+        socket.incoming.put_nowait(bytes(2 + MOST_INPUT))
+    serving = asyncio.create_task(serve(socket, ALL, work))
+    for _ in range(200):
+        await asyncio.sleep(0)
+    assert socket.incoming.qsize() == 49
+    never.set()
+    await serving
+
+
+async def test_input_goes_on_as_soon_as_the_command_reads() -> None:
+    """Nothing is lost, and it arrives in order."""
+    sent = [bytes([number]) * MOST_INPUT for number in range(20)]
+    socket = FakeSocket()
+    for data in sent:
+        socket.incoming.put_nowait(b"\x00" + data)
+    socket.incoming.put_nowait(b"\xff\x00")
+    await serve(socket, ALL, echo)
+    assert socket.on(1) == b"".join(sent)

@@ -8,12 +8,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from calls import counted_calls
 from drayman.api.core import Pod
 from drayman.api.custom_groups import KaiPodGroup, PluginPodGroup
 from drayman.inventory.undo import UndoLog
 from drayman.placement.gangs.book import GangBook, ranked
 from drayman.placement.gangs.dialects import kubernetes
-from drayman.placement.gangs.gang import Gang
+from drayman.placement.gangs.gang import Flaw, Gang
 from drayman.placement.gangs.quorum import Shortfall
 from placement.gangs.building import (
     INDEX,
@@ -295,3 +296,62 @@ def test_a_pod_is_in_one_place(moves: Any) -> None:
         assert member is not None
         book.forget(member.pod)
     assert book.all_keys() == []
+
+
+def test_a_gang_is_read_in_a_bounded_number_of_steps_whatever_its_pods_state() -> None:
+    """Each member states something else, and the gang is read again after each of them."""
+    for stating in ("drayman.dev/gang", "drayman.dev/gang-timeout"):
+        counts = []
+        for number in (300, 1_200):
+            owner = job_reference()
+            members = [
+                pod(f"p{n}", owner=owner, stated={"drayman.dev/gang": "2", stating: f"{n + 1}x"})
+                for n in range(number)
+            ]
+            book = book_with(*members[1:])
+            with counted_calls() as work:
+                book.see(members[0])
+                key = book.key_of(members[0])
+                assert key is not None
+                assert isinstance(book.gang(key), Flaw)
+            counts.append(work.count)
+        assert counts[1] < 2 * counts[0]
+
+
+def test_members_that_contradict_each_other_are_counted_and_not_all_listed() -> None:
+    """The reason is read by people, and a thousand pods may each state something else."""
+    owner = job_reference()
+    members = [
+        pod(f"p{n}", owner=owner, stated={"drayman.dev/gang": str(n + 2)}) for n in range(20)
+    ]
+    book = book_with(*members)
+    found = book.gang_of(members[0])
+    assert isinstance(found, Flaw)
+    assert found.message == (
+        "its pods state different things: 10 and 11 and 12 and 13 and 14 and 15 and 16 and 17 and 12 more"
+    )
+
+
+def test_the_first_flaw_by_name_counts_whichever_pod_came_or_went() -> None:
+    """A pod that has a flaw and goes leaves the flaw of another."""
+    owner = job_reference()
+    wrong = {"drayman.dev/gang": "many"}
+    members = [pod(name, owner=owner, stated=wrong) for name in "bac"]
+    book = book_with(*members)
+
+    key = book.key_of(members[0])
+    assert key is not None
+
+    def blamed() -> str:
+        found = book.gang(key)
+        assert isinstance(found, Flaw)
+        return found.object
+
+    assert blamed() == "pod ml/a"
+    book.forget(members[1])
+    assert blamed() == "pod ml/b"
+    book.see(members[1])
+    assert blamed() == "pod ml/a"
+    book.forget(members[0])
+    book.forget(members[1])
+    assert blamed() == "pod ml/c"

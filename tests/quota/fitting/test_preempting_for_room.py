@@ -368,6 +368,9 @@ class Checking:
         self.fits = hall.clearing.fits
         self.speaks_for_shape = hall.clearing.speaks_for_shape
         self.is_awaited = hall.clearing.is_awaited
+        self.unseated = hall.clearing.unseated
+        self.seats = hall.clearing.seats
+        self.nodes_of = hall.clearing.nodes_of
         self.gives_up = hall.clearing.gives_up
 
     def awaits(self, entry: Entry, admission: Admission, victims: frozenset[str]) -> None:
@@ -406,10 +409,14 @@ class Counting:
 
     def __init__(self, hall: Hall) -> None:
         self._clearing = hall.clearing
+        self.speaks_for_shape = hall.clearing.speaks_for_shape
         self.admit = hall.clearing.admit
         self.gives_up = hall.clearing.gives_up
         self.awaits = hall.clearing.awaits
         self.is_awaited = hall.clearing.is_awaited
+        self.unseated = hall.clearing.unseated
+        self.seats = hall.clearing.seats
+        self.nodes_of = hall.clearing.nodes_of
         self.asked = 0
 
     def fits(self, entry: Entry, admission: Admission, without: frozenset[str]) -> bool:

@@ -8,7 +8,7 @@ from drayman.api.codec import convert
 from drayman.api.core import Pod
 from drayman.api.custom_groups import KueueTopology
 from drayman.api.kueue import ResourceFlavorSpec
-from drayman.api.kueue_workload import TopologyRequest
+from drayman.api.kueue_workload import SliceConstraint, TopologyRequest
 from drayman.inventory.undo import UndoLog
 from drayman.quota.demands import NotPlaced, Placement, TopologyDemand
 from drayman.quota.topology.cluster import ClusterTopologies, PlacedUnit
@@ -16,6 +16,12 @@ from drayman.workloads.queued.names import WORKLOAD
 from quota.topology.trees import BLOCK, FLAVOR, HOST, LEVELS, RACK, demand, node
 
 ANYWHERE = TopologyRequest(unconstrained=True)
+INDEXED = TopologyRequest(pod_index_label="batch.kubernetes.io/job-completion-index")
+GROUPED = TopologyRequest(pod_set_group_name="g", unconstrained=False, sub_group_count=2)
+SLICED = TopologyRequest(pod_set_slice_required_topology=RACK, pod_set_slice_size=2)
+LAYERED = TopologyRequest(
+    podset_slice_required_topology_constraints=(SliceConstraint(topology=RACK, size=2),)
+)
 
 
 def topology(*levels: str) -> KueueTopology:
@@ -121,7 +127,13 @@ def test_nodes_and_topologies_come_and_go() -> None:
     ("flavor", "request_", "only", "words"),
     [
         ("plain", ANYWHERE, False, "does not support TopologyAwareScheduling"),
+        ("plain", SLICED, False, "does not support TopologyAwareScheduling"),
+        ("plain", LAYERED, False, "does not support TopologyAwareScheduling"),
         ("plain", None, False, None),
+        ("plain", INDEXED, False, None),
+        ("plain", GROUPED, False, None),
+        ("f", INDEXED, False, "supports only TopologyAwareScheduling"),
+        ("f", INDEXED, True, None),
         ("f", None, False, "supports only TopologyAwareScheduling"),
         ("f", None, True, None),
         ("f", TopologyRequest(required=RACK), False, None),
@@ -131,6 +143,9 @@ def test_nodes_and_topologies_come_and_go() -> None:
 def test_whether_a_flavor_suits(
     flavor: str, request_: TopologyRequest | None, only: bool, words: str | None
 ) -> None:
-    """Pods with a topology request need a flavor with a topology that has the level, and others one without, as a rule."""
+    """Pods that request a topology need a flavor whose topology has the level; other pods need a flavor without one, as a rule.
+
+    A request with only an index label or a group name requests no topology.
+    """
     found = cluster(a=1).mismatch(flavor, request_, only_topologies=only)
     assert found is None if words is None else found is not None and words in found

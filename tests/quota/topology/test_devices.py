@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from drayman.allocator import Policy
 from drayman.api.codec import convert
@@ -43,11 +44,18 @@ def cluster(racks: dict[str, list[int]], *, extended: bool = False) -> ClusterSt
     return state
 
 
-def add_node(state: ClusterState, name: str, rack: str, devices: list[dict[str, Any]]) -> None:
+def add_node(
+    state: ClusterState,
+    name: str,
+    rack: str,
+    devices: list[dict[str, Any]],
+    offered: dict[str, str] | None = None,
+) -> None:
+    """A node with devices, and with extended resources that its kubelet offers."""
     value = {
         "metadata": {"name": name, "labels": {HOST: name, RACK: rack}},
         "status": {
-            "allocatable": {"cpu": "64", "memory": "512Gi", "pods": "110"},
+            "allocatable": {"cpu": "64", "memory": "512Gi", "pods": "110", **(offered or {})},
             "conditions": [{"type": "Ready", "status": "True"}],
         },
     }
@@ -66,7 +74,8 @@ def topology_of(state: ClusterState) -> FlavorTopology:
 
 def asked(wanted: Demand, count: int, name: str = "main") -> TopologyDemand:
     amounts = requests_of(wanted.pod).amounts
-    return TopologyDemand(name, count, amounts, {}, None, (), REQUIRED)
+    served = frozenset(wanted.extended)
+    return TopologyDemand(name, count, amounts, {}, None, (), REQUIRED, served=served)
 
 
 def placed(state: ClusterState, wanted: Demand, count: int) -> Placement | NotPlaced:
@@ -122,8 +131,10 @@ def test_extended_resources_that_devices_serve() -> None:
     state = cluster({"a": [2], "b": [4]}, extended=True)
     pod = convert_pod({"cpu": "1", GPU: "1"})
     wanted = Demands(state, 600.0).of(pod, (), 0.0)
-    plain = topology_of(state).place([asked(wanted, 3)], {})
+    plain = topology_of(state).place([replace(asked(wanted, 3), served=frozenset())], {})
     assert isinstance(plain, NotPlaced)
+    without_devices = topology_of(state).place([asked(wanted, 3)], {})
+    assert not isinstance(without_devices, NotPlaced)
     found = placed(state, wanted, 3)
     assert isinstance(found, Placement)
     assert dict(found.domains) == {("b-0",): 3}

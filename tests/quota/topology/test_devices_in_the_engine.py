@@ -19,7 +19,8 @@ from drayman.quota.topology.devices import DeviceCounter
 from oracle.build import exactly
 from oracle.selectors import GPU
 from placement.domains.cluster import HOST, RACK
-from quota.topology.test_devices import cluster
+from quota.topology.test_devices import GPU as RESOURCE
+from quota.topology.test_devices import add_node, cluster
 
 MOMENT = "2026-01-01T00:00:00Z"
 
@@ -38,8 +39,11 @@ def make_engine(state: ClusterState, cpus: int = 100, **spec: Any) -> QuotaState
     for node in state.nodes.values():
         engine.set_node(node.node)
     engine.set_flavor(convert(ResourceFlavor, named("f", topologyName="t")))
-    quota = {"name": "f", "resources": [{"name": "cpu", "nominalQuota": str(cpus)}]}
-    groups = [{"coveredResources": ["cpu"], "flavors": [quota]}]
+    nominal = {"cpu": str(cpus), RESOURCE: "100"}
+    resources = [{"name": name, "nominalQuota": amount} for name, amount in nominal.items()]
+    groups = [
+        {"coveredResources": list(nominal), "flavors": [{"name": "f", "resources": resources}]}
+    ]
     queue = named("q", namespaceSelector={}, resourceGroups=groups, **spec)
     engine.set_cluster_queue(convert(ClusterQueue, queue), 0.0)
     engine.set_local_queue(convert(LocalQueue, named("l", clusterQueue="q")), 0.0)
@@ -47,10 +51,17 @@ def make_engine(state: ClusterState, cpus: int = 100, **spec: Any) -> QuotaState
     return engine
 
 
-def make_workload(name: str, count: int, template: str, priority: int = 0) -> Workload:
-    container = {"name": "c", "resources": {"requests": {"cpu": "1"}}}
-    entry = {"name": "gpu", "resourceClaimTemplateName": template}
-    pod = {"spec": {"containers": [container], "resourceClaims": [entry]}}
+def make_workload(
+    name: str, count: int, template: str = "", priority: int = 0, gpus: int = 0
+) -> Workload:
+    """Pods that ask for devices by a template, or by a limit of so many GPUs."""
+    resources: dict[str, Any] = {"requests": {"cpu": "1"}}
+    if gpus:
+        resources["limits"] = {RESOURCE: str(gpus)}
+    spec: dict[str, Any] = {"containers": [{"name": "c", "resources": resources}]}
+    if template:
+        spec["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": template}]
+    pod = {"spec": spec}
     request = {"required": RACK}
     sets = [{"name": "main", "count": count, "template": pod, "topologyRequest": request}]
     made = named(name, queueName="l", podSets=sets, priority=priority)
@@ -142,3 +153,54 @@ def test_nobody_has_to_go_where_only_devices_are_missing() -> None:
     assert isinstance(refused, Refused)
     assert refused.reason == "TopologyPlacementFailed"
     assert "limited by devices" in refused.message
+
+
+# Extended resources that devices serve.
+
+
+def test_limits_of_extended_resources_are_counted_by_devices() -> None:
+    """A Workload states only limits, which become requests of its pods; the rack that has the devices is chosen."""
+    state = cluster({"a": [0], "b": [2, 4]}, extended=True)
+    (decision,) = tried(make_engine(state), make_workload("w", 3, gpus=2))
+    assert isinstance(decision, Reserved)
+    assignment = decision.admission.pod_set_assignments[0].topology_assignment
+    assert assignment is not None
+    assert dict(placement_of(assignment).domains) == {("b-0",): 1, ("b-1",): 2}
+
+
+def test_extended_resources_wait_with_the_figures_of_devices() -> None:
+    """Two of four GPUs are held: one rack holds one more pod of two."""
+    state = cluster({"b": [4]}, extended=True)
+    hold(state, "x", "b-0", "d0")
+    hold(state, "y", "b-0", "d1")
+    (refused,) = tried(make_engine(state), make_workload("w", 2, gpus=2))
+    assert isinstance(refused, Refused)
+    assert "only 1 out of 2 pods" in refused.message
+    assert "1 limited by devices" in refused.message
+
+
+def test_workloads_with_extended_resources_preempt_by_priority() -> None:
+    """Their devices are held by Workloads of lower priority, as with claim templates."""
+    state = cluster({"b": [2]}, extended=True)
+    engine = make_engine(state, 2, preemption={"withinClusterQueue": "LowerPriority"})
+    (low,) = tried(engine, make_workload("low", 2, gpus=1))
+    assert isinstance(low, Reserved)
+    for number in range(2):
+        hold(state, f"low-{number}", "b-0", f"d{number}")
+    decisions = tried(engine, make_workload("high", 2, priority=1, gpus=1))
+    assert [each.key for each in decisions if isinstance(each, Preempted)] == ["default/low"]
+
+
+def test_nodes_that_offer_an_extended_resource_are_counted_by_it() -> None:
+    """A node whose kubelet offers the resource has no devices for it, and a node whose kubelet offers none has."""
+    state = cluster({"b": [2]}, extended=True)
+    add_node(state, "b-1", "b", [], {RESOURCE: "3"})
+    add_node(state, "b-2", "b", [], {RESOURCE: "0"})
+    (decision,) = tried(make_engine(state), make_workload("w", 5, gpus=1))
+    assert isinstance(decision, Reserved)
+    assignment = decision.admission.pod_set_assignments[0].topology_assignment
+    assert assignment is not None
+    assert dict(placement_of(assignment).domains) == {("b-0",): 2, ("b-1",): 3}
+    (refused,) = tried(make_engine(state), make_workload("x", 6, gpus=1))
+    assert isinstance(refused, Refused)
+    assert "only 5 out of 6 pods" in refused.message

@@ -44,7 +44,12 @@ async def scheduling(client: HttpClient, *names: str, **options: Any) -> AsyncIt
     """A scheduler for these names."""
     async with client:
         informers = Informers(client)
-        settings = {"first_backoff_s": 0.05, "longest_backoff_s": 0.2, **options}
+        settings = {
+            "first_backoff_s": 0.05,
+            "longest_backoff_s": 0.2,
+            "shielded_after_s": 0.05,
+            **options,
+        }
         made = Scheduler(client, informers, SchedulerOptions(names=frozenset(names), **settings))
         running = asyncio.create_task(made.run())
         try:

@@ -162,7 +162,7 @@ async def test_gangs_of_another_scheduler_are_left_to_it(cluster: Cluster) -> No
             {"metadata": {"name": "g"}, "spec": {"minMember": 2, "stalenessGracePeriod": "0s"}},
         )
         container: JsonObject = {"name": "main", "image": "example.com/image:1"}
-        spec = {"containers": [container], "schedulerName": "kai-scheduler", "nodeName": "node-a"}
+        spec = {"containers": [container], "schedulerName": "volcano", "nodeName": "node-a"}
         metadata = {"name": "p", "annotations": {"pod-group-name": "g"}}
         await stage.create(POD_VALUES, {"metadata": metadata, "spec": spec})
         await stage.stays_bound("p")

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from controllers.world import NAMESPACE, eventually
-from drayman.cluster.resources import PODS, JsonObject, generic
+from drayman.cluster.resources import PODS, RESOURCE_CLAIMS, JsonObject, generic
 from scheduler.behaviour.conftest import Cluster
 from scheduler.behaviour.stage import POD_VALUES, Stage, from_template, wants
 
@@ -291,3 +291,61 @@ async def priorities(stage: Stage) -> None:
     classes = generic("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", namespaced=False)
     for name, value in (("low", 10), ("high", 50)):
         await stage.create(classes, {"metadata": {"name": name}, "value": value})
+
+
+async def share(stage: Stage, name: str, queue: str, **annotations: str) -> None:
+    """A pod for KAI's scheduler with annotations that ask for a share of a GPU; underscores stand for hyphens."""
+    given = {key.replace("_", "-"): value for key, value in annotations.items()}
+    labels = {"kai.scheduler/queue": queue}
+    container = {"name": "main", "image": "example.com/image:1"}
+    spec = {"containers": [container], "schedulerName": "kai-scheduler"}
+    metadata = {"name": name, "labels": labels, "annotations": given}
+    await stage.create(POD_VALUES, {"metadata": metadata, "spec": spec})
+
+
+def shared(name: str) -> JsonObject:
+    """A GPU of 80 GiB that claims share."""
+    memory = {"value": "80Gi", "requestPolicy": {"default": "80Gi"}}
+    return {"name": name, "allowMultipleAllocations": True, "capacity": {"memory": memory}}
+
+
+async def test_shares_of_gpus_are_charged_as_fractions(cluster: Cluster) -> None:
+    """Two halves are one GPU of the queue and of the cluster; the name of KAI's scheduler is served."""
+    async with cluster() as stage:
+        await stage.device_class("gpu.example.com", 'device.driver == "gpu.example.com"')
+        await stage.node("n0", shared("gpu-0"), shared("gpu-1"))
+        await queue(stage, "a", gpus(limit=1))
+        await share(stage, "one", "a", gpu_fraction="0.5")
+        await share(stage, "two", "a", gpu_memory="40960")
+        await stage.bound("one", "two")
+        claims = (await stage.client.list(RESOURCE_CLAIMS, NAMESPACE)).items
+        held = [
+            (r.device, str(r.consumed_capacity["memory"])) for c in claims for r in c.status.results
+        ]
+        assert held == [("gpu-0", "40Gi"), ("gpu-0", "40Gi")]
+        await share(stage, "three", "a", gpu_fraction="0.25")
+        await stage.refused(
+            "three", "OverLimit (not now): Queue a has a limit of 1: 0.25 GPUs wanted, 1 in use"
+        )
+        await stage.remove(POD_VALUES, "one")
+        await stage.bound("three")
+
+
+async def test_a_wrong_or_unserved_share_waits_with_its_annotation(cluster: Cluster) -> None:
+    """Nothing starts without the GPU that it asks for. A class that is created later serves it, and so does a corrected value."""
+    async with cluster() as stage:
+        await stage.node("n0", shared("gpu-0"))
+        await queue(stage, "a", gpus())
+        await share(stage, "wrong", "a", gpu_fraction="1.5")
+        await share(stage, "early", "a", gpu_memory="1024")
+        await stage.refused(
+            "wrong", "ClaimInvalid (never): Annotation gpu-fraction must be a number"
+        )
+        await stage.refused(
+            "early", "NoSuchDevice (never): Annotation gpu-memory asks for a share of a GPU"
+        )
+        await stage.device_class("gpu.example.com", 'device.driver == "gpu.example.com"')
+        await stage.bound("early")
+        corrected = {"metadata": {"annotations": {"gpu-fraction": "0.5"}}}
+        await stage.patch(POD_VALUES, "wrong", corrected)
+        await stage.bound("wrong")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from controllers.world import POD_VALUES, eventually
-from drayman.cluster.resources import EVENTS, JsonObject
+from drayman.cluster.resources import EVENTS, JsonObject, generic
 from drayman.placement.price_table import read_price_table
 from drayman.placement.prices import PRICE, SPOT
 from drayman.placement.spending import COST
@@ -16,6 +16,9 @@ TABLE = read_price_table(
     "prices.yaml", b"instanceTypes:\n  big: {on-demand: 9, spot: 3}\n  small: 1\n"
 )
 TYPE = "node.kubernetes.io/instance-type"
+PRIORITY_CLASSES = generic(
+    "scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", namespaced=False
+)
 
 
 async def pod(stage: Stage, name: str, *, priority: int = 0, **annotations: str) -> None:
@@ -24,7 +27,7 @@ async def pod(stage: Stage, name: str, *, priority: int = 0, **annotations: str)
     spec: JsonObject = {"containers": [container]}
     if priority:
         entry = {"name": "gpu", "resourceClaimTemplateName": "gpu"}
-        spec |= {"priorityClassName": "system-cluster-critical", "resourceClaims": [entry]}
+        spec |= {"priorityClassName": "critical", "resourceClaims": [entry]}
     await stage.create(POD_VALUES, {"metadata": {"name": name, "annotations": said}, "spec": spec})
 
 
@@ -42,6 +45,7 @@ async def test_pods_go_where_their_cost_or_priority_leads_them(cluster: Cluster)
         await stage.node("big", "gpu-0", labels={TYPE: "big"})
         await stage.node("small", "gpu-0", labels={TYPE: "small"})
         await stage.node("smaller", labels={TYPE: "small", PRICE: "0.5"})
+        await stage.create(PRIORITY_CLASSES, {"metadata": {"name": "critical"}, "value": 10**9})
         await pod(stage, "thrifty", cost="low")
         await pod(stage, "critical", priority=1)
         assert await stage.bound("thrifty") == "smaller"

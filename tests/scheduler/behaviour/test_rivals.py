@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,15 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controllers.world import CLAIM_VALUES
+from controllers.world import CLAIM_VALUES, POD_VALUES, eventually
 from drayman.apiserver.instance import Folder, Options, start
 from drayman.apiserver.instance.scheduler_metrics import SchedulerMetrics
 from drayman.cluster import HttpClient
-from drayman.cluster.resources import RESOURCE_CLAIMS
+from drayman.cluster.errors import NotFoundError
+from drayman.cluster.resources import DEVICE_TAINT_RULES, RESOURCE_CLAIMS
 from drayman.scheduler.tally import Tally
 from scheduler.behaviour.beside import holders, scheduling, served
+from scheduler.behaviour.kube_scheduler import NAME, kube_scheduler
 from scheduler.behaviour.stage import Stage, devices_of, from_template
 
 HOUR = {"first_backoff_s": 3600.0, "longest_backoff_s": 3600.0}
@@ -208,3 +211,88 @@ def test_allocations_that_were_taken_back_are_in_the_metrics() -> None:
     registry.register(SchedulerMetrics(Tally(taken_back=2), dict))
     name = "drayman_scheduler_allocations_taken_back_total"
     assert registry.get_sample_value(name) == 2.0
+
+
+async def rules(stage: Stage) -> list[str]:
+    """The devices that are shielded."""
+    found = (await stage.client.list(DEVICE_TAINT_RULES)).items
+    selectors = [rule.spec.device_selector for rule in found]
+    return sorted(each.device or "" for each in selectors if each is not None)
+
+
+async def test_a_device_of_two_claims_is_shielded_until_no_claim_holds_it(tmp_path: Path) -> None:
+    """A taint keeps other schedulers from a device that kube-scheduler forgets when one of two claims is deallocated."""
+    async with served(tmp_path, guard=False) as (stage, connect):
+        await two_devices(stage)
+
+        async def be_first() -> None:
+            await stage.allocate_by_hand("theirs", "gpu-0", "node-a")
+
+        async with scheduling(hasty(connect(), be_first), "default-scheduler", **HOUR):
+            await stage.start_pod("p", "ours")
+            await stage.bound("p")
+            assert await rules(stage) == ["gpu-0"]
+            await stage.patch(CLAIM_VALUES, "theirs", {"status": {"allocation": None}}, "status")
+            await eventually(lambda: rules(stage), lambda found: not found)
+
+
+async def test_without_taint_rules_a_claim_keeps_a_device_that_another_holds(
+    tmp_path: Path,
+) -> None:
+    """Its pod waits, with that reason, until the other claim has released the device; then it is allocated again."""
+    async with served(tmp_path, guard=False) as (stage, connect):
+        await two_devices(stage)
+
+        async def be_first() -> None:
+            await stage.allocate_by_hand("theirs", "gpu-0", "node-a")
+
+        class Old(Hasty):
+            """Lets nobody write taint rules."""
+
+            async def create(self, resource: Any, *args: Any, **options: Any) -> Any:
+                if resource.kind == "DeviceTaintRule":
+                    raise NotFoundError("the server could not find the requested resource")
+                return await super().create(resource, *args, **options)
+
+        client = Old(connect().connection)
+        client.before = be_first
+        async with scheduling(client, "default-scheduler", **HOUR):
+            await stage.start_pod("p", "ours")
+            await stage.refused("p", "DevicesInUse", "gpu-0 is held by claim default/theirs too")
+            assert devices_of(await stage.allocated("ours")) == ["gpu-0"]
+            await stage.patch(CLAIM_VALUES, "theirs", {"status": {"allocation": None}}, "status")
+            await stage.event("ours", "DeviceTakenBack")
+            await stage.bound("p")
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_no_conflict_makes_kube_scheduler_forget_a_device(tmp_path: Path, seed: int) -> None:
+    """With kube-scheduler beside it, ours never frees a device in kube-scheduler's memory that a claim still holds."""
+    rng = random.Random(seed)
+    async with served(tmp_path, guard=False) as (stage, connect):
+        await stage.device_class()
+        await stage.make_template("t")
+        await stage.node("node-a", *(f"gpu-{number}" for number in range(6)))
+        async with (
+            scheduling(connect(), "ours") as ours,
+            kube_scheduler(connect(), rng) as theirs,
+        ):
+            names = {f"p-{n}": ("ours", NAME)[n % 2] for n in range(30)}
+            for name, owner in names.items():
+                await stage.start_pod(name, from_template(), schedulerName=owner)
+
+            async def live(name: str) -> None:
+                await stage.bound(name)
+                (claim,) = (await stage.generated(name)).values()
+                found = await stage.get_claim(claim or "")
+                assert found is not None
+                (device,) = devices_of(found)
+                held = (await holders(stage))[f"node-a/{device}"]
+                if len(held) > 1:
+                    await eventually(lambda: rules(stage), lambda shielded: device in shielded)
+                await stage.remove(POD_VALUES, name)
+
+            await asyncio.gather(*map(live, names))
+            assert ours.tally.taken_back > 0
+            assert theirs.forgotten == []
+            await eventually(lambda: rules(stage), lambda found: not found)

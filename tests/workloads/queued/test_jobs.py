@@ -6,6 +6,7 @@ from copy import deepcopy
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from drayman.api.core import Toleration
 from drayman.api.kueue import ResourceFlavorSpec
@@ -15,6 +16,7 @@ from drayman.api.kueue_workload import (
     PodSetAssignment,
     PodSetUpdate,
     TopologyAssignment,
+    TopologyRequest,
 )
 from drayman.workloads.queued.composing import (
     CompositionError,
@@ -25,6 +27,7 @@ from drayman.workloads.queued.composing import (
 from drayman.workloads.queued.kinds import BY_FRAMEWORK, JOB, JOB_SET, RAY_JOB, Ended
 from drayman.workloads.queued.names import workload_name
 from drayman.workloads.queued.places import pointer, read
+from drayman.workloads.queued.slices import is_elastic
 from drayman.workloads.queued.starting import (
     StartError,
     additions_for,
@@ -240,6 +243,33 @@ def test_a_running_job_is_compared_with_what_was_started():
     assert same_pod_sets(pod_sets_of(JOB, running), as_started(sets, given))
     running["spec"]["parallelism"] = 4
     assert not same_pod_sets(pod_sets_of(JOB, running), as_started(sets, given))
+
+
+def test_an_index_label_is_no_difference():
+    """A Workload that Kueue made for a plain Job has a topology request with only an index label; the Job still matches it."""
+    (made,) = pod_sets_of(JOB, job(completionMode="Indexed"))
+    label = TopologyRequest(pod_index_label="batch.kubernetes.io/job-completion-index")
+    assert same_pod_sets([made], [replace(made, topology_request=label)])
+    required = TopologyRequest(required="rack")
+    assert not same_pod_sets([made], [replace(made, topology_request=required)])
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "elastic"),
+    [
+        ("kueue.x-k8s.io/podset-group-name", "g", True),
+        ("kueue.x-k8s.io/podset-required-topology", "rack", False),
+        ("kueue.x-k8s.io/podset-unconstrained-topology", "true", False),
+        ("kueue.x-k8s.io/podset-unconstrained-topology", "false", True),
+    ],
+)
+def test_only_jobs_without_a_topology_are_elastic(annotation, value, elastic):
+    """A place in a topology is for a fixed number of pods."""
+    annotated = template()
+    annotated["metadata"]["annotations"] = {annotation: value}
+    found = job(template=annotated)
+    found["metadata"]["annotations"] = {"kueue.x-k8s.io/elastic-job": "true"}
+    assert is_elastic(JOB, found) is elastic
 
 
 def status(**fields):

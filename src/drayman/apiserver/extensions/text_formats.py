@@ -1,21 +1,38 @@
-"""The formats that strings in schemas can have. Unknown names are ignored, as upstream."""
+"""The formats that strings in schemas can have. Unknown names are ignored, as upstream.
+
+Formats that expressions can name too (`format.date()`) are checked by the same functions, those of `drayman.cel.libraries.names`.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 import re
+import unicodedata
 from collections.abc import Callable
-from datetime import date
 from typing import Final
 
-from drayman.api.formats import dns_label_problems, dns_subdomain_problems
+from drayman.api.formats import Problems, byte_length, dns_label_problems, dns_subdomain_problems
+from drayman.cel.libraries import names
 from drayman.cel.times import Duration
 
-_UUID: Final = r"[0-9a-f]{8}-?[0-9a-f]{4}-?%s[0-9a-f]{3}-?%s[0-9a-f]{3}-?[0-9a-f]{12}"
-_HOST_PART: Final = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
-_HOSTNAME: Final = rf"{_HOST_PART}(?:\.{_HOST_PART})*"
-_DATE_TIME: Final = re.compile(
-    r"(\d{4}-\d{2}-\d{2})[tT](\d{2}):(\d{2}):(\d{2})(?:\.\d+)?(?:[zZ]|[+-]\d{2}:\d{2})"
+_VERSIONED_UUID: Final = r"[0-9a-f]{8}-?[0-9a-f]{4}-?%s[0-9a-f]{3}-?%s[0-9a-f]{3}-?[0-9a-f]{12}"
+_HOSTNAME: Final = re.compile(
+    r"[a-zA-Z0-9]-?[a-zA-Z0-9]{0,62}"
+    r"|(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?\.)+[a-zA-Z0-9](?:-?[a-zA-Z0-9]){1,62}"
+)
+"""A single label has one dash at most, and the last of several has two characters at least, as upstream."""
+_LONGEST_HOSTNAME: Final = 255
+_LONGEST_HOST_LABEL: Final = 63
+_OCTETS: Final = r"[0-9a-fA-F]{2}(?:%s[0-9a-fA-F]{2}){%d}"
+_DOTTED: Final = r"[0-9a-fA-F]{4}(?:\.[0-9a-fA-F]{4}){%d}"
+_MAC: Final = "|".join(
+    pattern
+    for octets in (6, 8, 20)
+    for pattern in (
+        _OCTETS % (":", octets - 1),
+        _OCTETS % ("-", octets - 1),
+        _DOTTED % (octets // 2 - 1),
+    )
 )
 _LONG_DURATION: Final = re.compile(r"\d+\s*([A-Za-zµ]+)")
 _DURATION_WORDS: Final = frozenset("ns us µs ms s m h hr d w wk".split())
@@ -34,20 +51,9 @@ def _matches(pattern: str, flags: int = 0) -> Test:
     return lambda text: compiled.fullmatch(text) is not None
 
 
-def is_date(text: str) -> bool:
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return len(text) == len("2006-01-02")
-
-
-def is_date_time(text: str) -> bool:
-    match = _DATE_TIME.fullmatch(text)
-    if match is None or not is_date(match[1]):
-        return False
-    hour, minute, second = (int(part) for part in match.groups()[1:4])
-    return hour < 24 and minute < 60 and second < 61
+def _without(problems: Callable[[str], Problems]) -> Test:
+    """A test of the same format from the check that says what is wrong with a text."""
+    return lambda text: not problems(text)
 
 
 def is_duration(text: str) -> bool:
@@ -60,19 +66,34 @@ def is_duration(text: str) -> bool:
     return True
 
 
-def _is_ip(text: str, version: int) -> bool:
+def is_hostname(text: str) -> bool:
+    """Letters and symbols of all scripts are as good as those of ASCII; lengths are counted in bytes."""
+    plain = "".join("a" if unicodedata.category(each)[0] in "LS" else each for each in text)
+    return (
+        _HOSTNAME.fullmatch(plain) is not None
+        and byte_length(text) <= _LONGEST_HOSTNAME
+        and all(byte_length(label) <= _LONGEST_HOST_LABEL for label in text.split("."))
+    )
+
+
+def _is_ip(text: str, separator: str) -> bool:
+    """An address without a zone, in the notation that has the separator: IPv4 in IPv6 is in both."""
     try:
-        return ipaddress.ip_address(text).version == version
+        ipaddress.ip_address(text)
     except ValueError:
         return False
+    return separator in text and "%" not in text
 
 
 def _is_cidr(text: str) -> bool:
+    address, _, bits = text.partition("/")
+    if "%" in address or not (bits.isascii() and bits.isdigit()):
+        return False  # zones and masks are not upstream's notation
     try:
         ipaddress.ip_network(text, strict=False)
     except ValueError:
         return False
-    return "/" in text
+    return True
 
 
 def _isbn_digits(text: str, length: int) -> str | None:
@@ -110,19 +131,17 @@ def is_credit_card(text: str) -> bool:
 
 FORMATS: Final[dict[str, Test]] = {
     "bsonobjectid": _matches("[0-9a-fA-F]{24}"),
-    "uri": _matches(r"(?:[a-zA-Z][a-zA-Z0-9+.-]*:[^\s%]*(?:%[0-9a-fA-F]{2}[^\s%]*)*|/[^\s]*)"),
+    "uri": _without(names.request_uri),
     "email": _matches(r"(?:[^<>]*<)?[^\s@<>,;:]+@[^\s@<>,;:]+>?"),
-    "hostname": _matches(rf"(?!.{{256}}){_HOSTNAME}"),
-    "ipv4": lambda text: _is_ip(text, 4),
-    "ipv6": lambda text: _is_ip(text, 6),
+    "hostname": is_hostname,
+    "ipv4": lambda text: _is_ip(text, "."),
+    "ipv6": lambda text: _is_ip(text, ":"),
     "cidr": _is_cidr,
-    "mac": _matches(
-        r"(?:[0-9a-fA-F]{2}([:-]))(?:[0-9a-fA-F]{2}\1){4,18}[0-9a-fA-F]{2}|(?:[0-9a-fA-F]{4}\.){2,9}[0-9a-fA-F]{4}"
-    ),
-    "uuid": _matches(_UUID % ("[0-9a-f]", "[0-9a-f]"), re.IGNORECASE),
-    "uuid3": _matches(_UUID % ("3", "[0-9a-f]"), re.IGNORECASE),
-    "uuid4": _matches(_UUID % ("4", "[89ab]"), re.IGNORECASE),
-    "uuid5": _matches(_UUID % ("5", "[89ab]"), re.IGNORECASE),
+    "mac": _matches(_MAC),
+    "uuid": _without(names.uuid),
+    "uuid3": _matches(_VERSIONED_UUID % ("3", "[0-9a-f]"), re.IGNORECASE),
+    "uuid4": _matches(_VERSIONED_UUID % ("4", "[89ab]"), re.IGNORECASE),
+    "uuid5": _matches(_VERSIONED_UUID % ("5", "[89ab]"), re.IGNORECASE),
     "isbn": lambda text: is_isbn10(text) or is_isbn13(text),
     "isbn10": is_isbn10,
     "isbn13": is_isbn13,
@@ -130,15 +149,13 @@ FORMATS: Final[dict[str, Test]] = {
     "ssn": _matches(r"\d{3}[- ]?\d{2}[- ]?\d{4}"),
     "hexcolor": _matches("#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})"),
     "rgbcolor": _matches(rf"rgb\({_COLOR_PART},{_COLOR_PART},{_COLOR_PART}\)"),
-    "byte": _matches(
-        "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"
-    ),
+    "byte": _without(names.base64),
     "password": lambda _: True,
-    "date": is_date,
+    "date": _without(names.date),
     "duration": is_duration,
-    "datetime": is_date_time,
-    "k8sshortname": lambda text: not dns_label_problems(text),
-    "k8slongname": lambda text: not dns_subdomain_problems(text),
+    "datetime": _without(names.date_time),
+    "k8sshortname": _without(dns_label_problems),
+    "k8slongname": _without(dns_subdomain_problems),
 }
 """By name without dashes."""
 NUMBER_FORMATS: Final = {"integer": ("int32", "int64"), "number": ("float", "double")}

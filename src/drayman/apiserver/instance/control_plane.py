@@ -24,6 +24,7 @@ from drayman.cluster.inprocess import InProcessClient
 from drayman.cluster.turns import Turns
 from drayman.controllers.certificates.signing import Authority
 from drayman.controllers.features import ControllerFeatures
+from drayman.controllers.quota.charged import ChargeGuard
 from drayman.controllers.quota.source import ConfigurationSource
 from drayman.controllers.quota.tally import QueueTally
 from drayman.controllers.running import all_controllers, start_controllers
@@ -93,7 +94,10 @@ async def running(
             end.callback(core.admission.plugins.remove, waiting)
             queue_tally = queue_tally or QueueTally()
             _show_queues(core, queue_tally, end)
-        constructors = all_controllers(turns, parts.features, parts.queues, queue_tally, authority)
+        guard = ChargeGuard()
+        constructors = all_controllers(
+            turns, parts.features, parts.queues, queue_tally, authority, guard
+        )
         controllers = await start_controllers(client, informers, constructors)
         end.push_async_callback(controllers.stop)
         if parts.scheduler is not None:
@@ -101,7 +105,12 @@ async def running(
 
             def make(names: frozenset[str]) -> Scheduler:
                 return Scheduler(
-                    client, informers, options.limited_to(names), turns=turns, tally=tally
+                    client,
+                    informers,
+                    options.limited_to(names),
+                    turns=turns,
+                    tally=tally,
+                    charging=guard,
                 )
 
             candidate = Candidate(client, options.names, SCHEDULER, make, scheduled_by)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from drayman.api.pod_security import PodSecuritySettings
 from drayman.api.times import timestamp
 from drayman.apiserver.extensions.serving import end_extensions
 from drayman.apiserver.holdings.exclusive import ExclusiveDevices
@@ -34,6 +35,8 @@ from drayman.apiserver.instance.starting import CHECK, SCHEDULER_CHECK, Start
 from drayman.apiserver.instance.store_metrics import StoreMetrics
 from drayman.apiserver.instance.use_metrics import UseMetrics
 from drayman.apiserver.lifecycle.running import Lifecycle
+from drayman.apiserver.protocol.limits import ServerLimits
+from drayman.apiserver.reaching.nodes import NodeApis
 from drayman.apiserver.security.admission_records import AdmissionRecords
 from drayman.apiserver.security.aggregation import RoleAggregation
 from drayman.apiserver.security.authority import SigningAuthority
@@ -73,11 +76,15 @@ class Options:
     audit_log: Path | None = None
     enforce_owner_permissions: bool = False
     """Whether naming an owner needs rights to it (OwnerReferencesPermissionEnforcement)."""
+    pod_security: PodSecuritySettings = field(default_factory=PodSecuritySettings)
+    """Pod Security Standards of namespaces without labels, and what is exempt from them."""
     guard_devices: bool = True
     """Whether allocations of devices that others hold, and changes of claims in use, are refused."""
+    limits: ServerLimits = field(default_factory=ServerLimits)
+    """What all users together may hold at a time."""
     control_plane: ControlPlane | None = field(default_factory=ControlPlane)
     """Scheduler, controllers and simulated nodes; None: only the API."""
-    beside: Callable[[], AbstractAsyncContextManager[None]] | None = None
+    beside: Callable[[NodeApis], AbstractAsyncContextManager[None]] | None = None
     """What else has to run for it to be ready, such as a real node. Entered when the cluster works, left before it ends."""
 
     @property
@@ -125,7 +132,8 @@ async def _start(options: Options, end: AsyncExitStack, report: Report | None) -
     store = _open_store(options)
     end.callback(store.close)
     found = _nodes_and_pods(store)
-    server = make_server(store)
+    server = make_server(store, pod_security=options.pod_security)
+    server.limits = options.limits
     server.metrics.registry.register(StoreMetrics(store))
     end.push_async_callback(end_extensions, server.core)
     access = arrange_access(server, options.folder, options.host, options.audit_log, end)
@@ -203,7 +211,7 @@ async def _complete(
             )
         )
     if options.beside is not None:
-        await end.enter_async_context(options.beside())
+        await end.enter_async_context(options.beside(server.core.nodes))
     start.finish()
     return informers
 

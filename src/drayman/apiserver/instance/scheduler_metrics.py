@@ -8,7 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from drayman.apiserver.instance.control_plane import SCHEDULER
-from drayman.scheduler.leading import lease_of
+from drayman.placement.schedulers import lease_of
 from drayman.scheduler.tally import Tally
 
 

@@ -1,21 +1,26 @@
 """Admission for built-in kinds: rules for writes that depend on other objects.
 
 In the order they run: the limits of the namespace, the priority of a pod and of groups of pods, the cost of its runtime, the taint a
-new node starts with, the taints a pod tolerates by default, and the class of a claim for a volume.
+new node starts with, the taints a pod tolerates by default, the class of a claim for a volume, and Pod Security Standards.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from drayman.api.codec import convert
 from drayman.api.meta import ObjectMeta
 from drayman.api.node_taints import NOT_READY, UNREACHABLE
+from drayman.api.pod_security import PodSecuritySettings
+from drayman.api.pods import FINISHED
+from drayman.api.quantity import Quantity
 from drayman.api.storage import PersistentVolumeClaim, PersistentVolumeClaimSpec, StorageClass
 from drayman.api.struct import Json
 from drayman.api.volume_binding import default_class, names_no_class
 from drayman.apiserver.kinds.leases import overhead_of
 from drayman.apiserver.kinds.limit_ranges import LimitRanges
+from drayman.apiserver.kinds.pod_security import PodSecurity
 from drayman.apiserver.kinds.pods.resources import parse_amounts
 from drayman.apiserver.kinds.policy import PREEMPT, SYSTEM_CLASSES
 from drayman.apiserver.kinds.reading import at, items_at, map_at, member, text_at
@@ -26,6 +31,13 @@ from drayman.apiserver.verbs.admission import AdmissionPlugin, Admitted
 _GRACE_S: Final = 300
 PRIORITY_CLASSES: Final = "priorityclasses.scheduling.k8s.io"
 STORAGE_CLASSES: Final = "storageclasses.storage.k8s.io"
+SYSTEM: Final = "kube-system"
+_CLASS_OF: Final[Mapping[str, tuple[str, ...]]] = {
+    "pods": ("spec", "priorityClassName"),
+    "podgroups.scheduling.k8s.io": ("spec", "priorityClassName"),
+    "workloads.kueue.x-k8s.io": ("spec", "priorityClassRef", "name"),
+}
+"""Kinds with a priority of their own, with the name of its class."""
 RUNTIME_CLASSES: Final = "runtimeclasses.node.k8s.io"
 
 
@@ -56,6 +68,15 @@ class Priority(AdmissionPlugin):
             _keep_priority(member(write.new, "spec"), map_at(write.old, "spec"))
         elif _is_new(write, "podgroups.scheduling.k8s.io") and write.new is not None:
             self._resolve_group(write, member(write.new, "spec"))
+
+    def validate(self, write: Admitted) -> None:
+        """Refuse the classes of the system where only work of tenants belongs: its pods would displace those of everyone else."""
+        named = _CLASS_OF.get(write.resource.storage_name)
+        if named is None or write.new is None or write.subresource or write.namespace == SYSTEM:
+            return
+        name = text_at(write.new, *named)
+        if name in SYSTEM_CLASSES and (write.old is None or text_at(write.old, *named) != name):
+            _check_covered(write, name)
 
     def _resolve_pod(self, write: Admitted, spec: Object) -> None:
         priority, policy = self._chosen(write, spec)
@@ -90,6 +111,50 @@ class Priority(AdmissionPlugin):
             c for c in write.context.objects.list(PRIORITY_CLASSES) if c.get("globalDefault")
         ]
         return min(defaults, key=lambda c: c.get("value") or 0, default=None)
+
+
+def _check_covered(write: Admitted, name: str) -> None:
+    """Raises StatusError unless a ResourceQuota of the namespace gives it pods of a class of the system, and not all of them exist.
+
+    This is what kube-apiserver does if its configuration limits these classes. Nothing else of ResourceQuotas is enforced here.
+    """
+    quotas = write.context.objects.list("resourcequotas", write.namespace)
+    covering = [quota for quota in quotas if _covers_class(quota, name)]
+    if not covering:
+        shown = " ".join(sorted(SYSTEM_CLASSES))
+        why = f"insufficient quota to match these scopes: [{{PriorityClass In [{shown}]}}]"
+        raise _refuse(write, why)
+    if write.resource.storage_name != "pods":
+        return
+    pods = write.context.objects.list("pods", write.namespace)
+    living = [pod for pod in pods if text_at(pod, "status", "phase") not in FINISHED]
+    for quota in covering:
+        used = sum(_covers_class(quota, text_at(p, "spec", "priorityClassName")) for p in living)
+        limit = parse_amounts(map_at(quota, "spec", "hard"))["pods"]
+        if limit < Quantity(used + 1):
+            quota_name = text_at(quota, "metadata", "name")
+            counts = f"requested: pods=1, used: pods={used}, limited: pods={limit}"
+            raise _refuse(write, f"exceeded quota: {quota_name}, {counts}")
+
+
+def _covers_class(quota: Object, name: str) -> bool:
+    """Whether a quota limits the number of pods of a priority class by name."""
+    terms = items_at(quota, "spec", "scopeSelector", "matchExpressions")
+    if "pods" not in map_at(quota, "spec", "hard") or not terms:
+        return False
+    return all(_matches_class(term, name) for term in terms)
+
+
+def _matches_class(term: Json, name: str) -> bool:
+    if text_at(term, "scopeName") != "PriorityClass":
+        return False
+    match text_at(term, "operator"):
+        case "In":
+            return name in items_at(term, "values")
+        case "NotIn":
+            return bool(name) and name not in items_at(term, "values")
+        case operator:
+            return bool(name) == (operator == "Exists")
 
 
 def _set(write: Admitted, spec: Object, name: str, value: Json, what: str, where: str) -> None:
@@ -219,7 +284,7 @@ class DefaultStorageClass(AdmissionPlugin):
             member(write.new, "spec")["storageClassName"] = chosen.metadata.name
 
 
-def admission_plugins() -> list[AdmissionPlugin]:
+def admission_plugins(pod_security: PodSecuritySettings | None = None) -> list[AdmissionPlugin]:
     """The plug-ins in order."""
     return [
         LimitRanges(),
@@ -228,4 +293,5 @@ def admission_plugins() -> list[AdmissionPlugin]:
         TaintNewNodes(),
         DefaultTolerations(),
         DefaultStorageClass(),
+        PodSecurity(pod_security or PodSecuritySettings()),
     ]

@@ -6,8 +6,9 @@ the types do not fully cover.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import ClassVar, Final
 
 from drayman.api import validation
@@ -15,6 +16,7 @@ from drayman.api.alignment import ALIGN
 from drayman.api.codec import convert, to_dict
 from drayman.api.core import Namespace
 from drayman.api.defaults import with_defaults
+from drayman.api.errors import DecodeError
 from drayman.api.meta import ObjectMeta
 from drayman.api.resource import (
     GROUP,
@@ -36,7 +38,7 @@ from drayman.api.versions import v1beta1
 from drayman.apiserver.kinds.reading import at, map_at, member
 from drayman.apiserver.kinds.rules import metadata_of
 from drayman.apiserver.protocol.limits import LARGE_WORK
-from drayman.apiserver.served.recurring import Recurring, RecurringChange, text_of
+from drayman.apiserver.served.recurring import Recurring, RecurringChange, digest_of, size_of
 from drayman.apiserver.served.resources import Conversion, GroupVersionKind
 from drayman.apiserver.served.shaping import message_of
 from drayman.apiserver.served.strategy import (
@@ -55,12 +57,10 @@ _NOT_COPIED: Final = (
 )
 _ADMIN_KINDS: Final = (ResourceClaim, ResourceClaimTemplate)
 _WITH_SELECTORS: Final = (*_ADMIN_KINDS, DeviceClass)
-_ADMIN_ACCESS: Final = b'"adminAccess"'
-
 _defaults: Final = RecurringChange()
 _request_names: Final[Recurring[RequestNames]] = Recurring()
 _sound: Final[Recurring[bool]] = Recurring()
-"""Specs, by their kind and text, that are right in any namespace."""
+"""Specs, by their kind and digest, that are right in any namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,19 +134,37 @@ class DeviceKindStrategy(Strategy):
         if self.type_ is DeviceTaintRule:
             _renew_taint(new, old, context)
 
+    def preparation(self, obj: Object) -> Callable[[], object] | None:
+        if self.type_ not in _ADMIN_KINDS or size_of(obj.get("spec")) < self.large_from:
+            return None
+        is_known = _sound.find((self.type_, digest_of(obj.get("spec"))))
+        return None if is_known else partial(self._compile_selectors, obj)
+
+    def _compile_selectors(self, obj: Object) -> None:
+        """Sound selectors are known afterwards (`cel.device`)."""
+        try:
+            value = convert(self.type_, {"spec": obj.get("spec")})
+        except DecodeError:
+            return  # its write reports that
+        validation.validate(value, check_selector)
+
     def validate(self, obj: Object, context: Context) -> list[FieldError]:
-        text = text_of(obj.get("spec")) if self.type_ in _ADMIN_KINDS else None
-        known = (self.type_, text)
+        digest = digest_of(obj.get("spec")) if self.type_ in _ADMIN_KINDS else None
+        known = (self.type_, digest)
         # What an annotation says about the spec is not part of it.
         is_stated = ALIGN in map_at(obj, "metadata", "annotations")
-        if text is not None and not is_stated and _sound.find(known):
+        if digest is not None and not is_stated and _sound.find(known):
             return [*check_metadata(metadata_of(obj), namespaced=True)]
         value = convert(self.type_, obj)
         errors = validation.validate(value, check_selector)
         if isinstance(value, _ADMIN_KINDS):
             errors += validation.check_admin_access(value, _namespace(context, obj))
-        if text is not None and not errors and _ADMIN_ACCESS not in text:
-            _sound.keep(known, True)
+            if (
+                digest is not None
+                and not errors
+                and not any(validation.check_admin_access(value, None))
+            ):
+                _sound.keep(known, True)
         return errors
 
     def validate_update(self, new: Object, old: Object, context: Context) -> list[FieldError]:

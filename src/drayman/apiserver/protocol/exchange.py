@@ -69,6 +69,8 @@ class Request:
     new_name: str = ""
     peer: str = ""
     certificate: PeerCertificate | None = None
+    annotations: dict[str, str] = field(default_factory=dict)
+    """What the audit log notes about it, other than what every event has."""
 
     @property
     def sender(self) -> User:
@@ -108,20 +110,29 @@ class LongResponse:
         return Response(self.status, body, self.content_type, self.headers, self.warnings)
 
 
+def _do_nothing() -> None:
+    """Nothing is to be recorded."""
+
+
 @dataclass(slots=True)
 class StreamingResponse:
-    """An answer that is sent as it is produced: a watch, a log. The sender closes `chunks` when the client goes away."""
+    """An answer that is sent as it is produced: a watch, a log. The sender closes `chunks` when the client goes away, and calls `end`."""
 
     chunks: AsyncIterator[bytes]
     status: int = 200
     content_type: str = JSON_TYPE
     headers: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    end: Callable[[], None] = _do_nothing
+    """Called once when the answer is over, even if it was never begun."""
 
 
 @dataclass(slots=True)
 class UpgradedResponse:
-    """The connection becomes a WebSocket, or SPDY. `converse` has it until it returns, and is cancelled when the client goes away."""
+    """The connection becomes a WebSocket, or SPDY. `converse` has it until it returns, and is cancelled when the client goes away.
+
+    Then, or if the client left before, `end` is called.
+    """
 
     converse: Callable[[Socket], Awaitable[None]]
     protocol: str
@@ -132,6 +143,7 @@ class UpgradedResponse:
     content_type: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    end: Callable[[], None] = _do_nothing
 
 
 Answer = Response | LongResponse | StreamingResponse | UpgradedResponse

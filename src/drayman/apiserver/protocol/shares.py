@@ -26,6 +26,12 @@ class Shares:
             free -= self.reserve
         return self._by_user.get(user.name, 0) + amount <= free
 
+    def use_of(self, user: User) -> tuple[int, str, int]:
+        """How much a user has taken, and which other user has taken the most, with the amount; an empty name if no other has any."""
+        others = {name: taken for name, taken in self._by_user.items() if name != user.name}
+        first = max(others, key=lambda name: others[name], default="")
+        return self._by_user.get(user.name, 0), first, others.get(first, 0)
+
     def taking(self, user: User, amount: int = 1) -> Taking:
         """Counts an amount as taken while the context is open, whether there is room or not."""
         return Taking(self, user.name, amount)

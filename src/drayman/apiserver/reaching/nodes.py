@@ -1,8 +1,10 @@
-"""Who answers for a node: the simulation in this process, or the kubelet at the node's address."""
+"""Which part answers for a node: the simulation or the agent in this process, or the kubelet at the node's address."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Final
 
 from drayman.apiserver.protocol.errors import StatusError, Subject
@@ -17,10 +19,22 @@ _PREFERRED: Final = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "Ex
 
 @dataclass(slots=True)
 class NodeApis:
-    """What is set by whoever runs the nodes, and by whoever has certificates for kubelets."""
+    """The parts that answer for nodes. They are set where simulated nodes, an agent and certificates for kubelets are started."""
 
     simulated: NodeApi | None = None
     kubelets: Kubelets | None = None
+    _local: dict[tuple[str, int], NodeApi] = field(default_factory=dict)
+    """Agents in this process, by the name of the node and the port at which they serve. Their streams need no connection between
+    two ends of one event loop, which would hold everything twice more."""
+
+    @contextmanager
+    def serving(self, node: str, port: int, api: NodeApi) -> Iterator[None]:
+        """Let the agent of a node in this process answer for that node."""
+        self._local[node, port] = api
+        try:
+            yield
+        finally:
+            del self._local[node, port]
 
     def of(self, node: Object) -> NodeApi:
         """Raises StatusError 503."""
@@ -29,7 +43,7 @@ class NodeApis:
             if self.simulated is None:
                 raise _unavailable(f"node {name} is simulated, but not by this process")
             return self.simulated
-        return self.kubelet_of(node)
+        return self._local.get((name, _port(node)), None) or self.kubelet_of(node)
 
     def kubelet_of(self, node: Object) -> Kubelet:
         """The one at the address of a node. Raises StatusError 503."""
@@ -38,8 +52,13 @@ class NodeApis:
         host = _address(status.get("addresses") or ())
         if not host or self.kubelets is None:
             raise _unavailable(f"no agent runs on node {name}: it has no address")
-        endpoint = (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}
-        return self.kubelets.at(host, endpoint.get("Port") or PORT)
+        return self.kubelets.at(host, _port(node))
+
+
+def _port(node: Object) -> int:
+    status = node.get("status") or {}
+    endpoint = (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}
+    return int(endpoint.get("Port") or PORT)
 
 
 def _address(addresses: list[Object] | tuple[Object, ...]) -> str:

@@ -101,6 +101,8 @@ class Call:
             namespace=self.namespace,
             user=self.user,
             dry_run=self.dry_run,
+            warnings=self.warnings,
+            annotations=self.request.annotations if self.request is not None else {},
         )
 
     def existing(self) -> Stored:

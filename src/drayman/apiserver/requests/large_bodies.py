@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from drayman.api.struct import Json
 from drayman.api.syntax.values import MAX_MANAGED_VALUES, MAX_VALUES, values_exceed
-from drayman.apiserver.protocol.errors import StatusError, bad_request
+from drayman.apiserver.protocol.errors import StatusError, Subject
 from drayman.apiserver.protocol.limits import LARGE_WORK
 from drayman.apiserver.requests.beside import beside
 
@@ -29,14 +29,14 @@ async def read_beside(body: bytes, read: Callable[[], T]) -> T:
 
 
 def check_json(body: bytes) -> None:
-    """Refuse JSON of far too many values before decoding it, which cannot be interrupted. Raises StatusError 400."""
+    """Refuse JSON of far too many values before decoding it, which cannot be interrupted. Raises StatusError 429."""
     may_be = body.count(b",") > MAX_MANAGED_VALUES
     if may_be and _TEXT.sub(b"", body).count(b",") > MAX_MANAGED_VALUES:
         raise _too_many()
 
 
 def bounded(body: bytes, value: T) -> T:
-    """The value that was read from a body. Raises StatusError 400 if it has more parts than any object of the API."""
+    """The value that was read from a body. Raises StatusError 429 if it has more parts than any object of the API."""
     if len(body) >= LARGE_WORK and (
         values_exceed(value, MAX_MANAGED_VALUES) or values_exceed(_unmanaged(value), MAX_VALUES)
     ):
@@ -45,7 +45,12 @@ def bounded(body: bytes, value: T) -> T:
 
 
 def _too_many() -> StatusError:
-    return bad_request(f"the body of the request has more than {MAX_VALUES} values")
+    """Without a time to wait: the same body is refused at any time."""
+    message = (
+        f"too many values in the body of the request: it has more than {MAX_VALUES}"
+        " texts, numbers, lists and objects, which is the most that one body may have"
+    )
+    return StatusError(429, "TooManyRequests", message, Subject())
 
 
 def _unmanaged(value: Json) -> Json:

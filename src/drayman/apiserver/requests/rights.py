@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from drayman.api.formats import path_segment_problems
 from drayman.apiserver.protocol.access import Attributes, denied
@@ -16,9 +16,17 @@ if TYPE_CHECKING:
     from drayman.apiserver.requests.calls import Call
 
 
+_CONNECTING: Final = frozenset({("pods", part) for part in ("attach", "exec", "portforward")})
+
+
 def attributes_of(route: Route, query: Query) -> Attributes:
-    """What a request to a resource must be authorized for."""
+    """What a request to a resource must be authorized for.
+
+    Browsers and kubectl open a WebSocket to a container with GET, but what follows is more than reading: it takes the same right as POST.
+    """
     attributes = _attributes(route)
+    if attributes.verb == "get" and (attributes.resource, attributes.subresource) in _CONNECTING:
+        return replace(attributes, verb="create")
     if route.verb in ("list", "watch") and not route.name:
         return replace(attributes, name=_selected_name(route, query))
     return attributes

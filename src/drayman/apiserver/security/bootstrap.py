@@ -1,4 +1,4 @@
-"""The roles and bindings that exist from the start, with the names known from Kubernetes."""
+"""The roles and bindings that exist from the start, with the names known from Kubernetes, and the role of users who ask questions."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from drayman.apiserver.protocol.access import (
 from drayman.apiserver.security.aggregation import aggregated_rules
 from drayman.apiserver.security.permissions import missing_permissions
 from drayman.apiserver.served.strategy import Object
+from drayman.cluster.rights import READER, READING
 from drayman.workloads.certificates.signers import SIGNERS
 
 _CERTIFICATES: Final = "certificates.k8s.io"
@@ -144,7 +145,8 @@ def _roles() -> list[Object]:
     logs = _resources(_READ, ("", ["namespaces", "pods/log", "pods/status"]))
     edit = _resources([*_READ, *_WRITE], *_WORKLOADS)
     secrets = _resources([*_READ, *_WRITE], ("", ["secrets"]))
-    pods = _resources(["create"], ("", ["pods/eviction", "pods/exec", "serviceaccounts/token"]))
+    connecting = ["pods/attach", "pods/exec", "pods/portforward"]
+    pods = _resources(["create"], ("", [*connecting, "pods/eviction", "serviceaccounts/token"]))
     rbac = _resources([*_READ, *_WRITE], (GROUP, ["rolebindings", "roles"]))
     local = _resources(["create"], ("authorization.k8s.io", ["localsubjectaccessreviews"]))
     parts = [
@@ -174,6 +176,7 @@ def _roles() -> list[Object]:
             ),
         ),
         *_certificate_roles(),
+        _role(READER, *(right.rule for right in READING)),
     ]
 
 

@@ -12,6 +12,7 @@ each object.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from hashlib import blake2b
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -35,11 +36,26 @@ _decode: Final = msgspec.json.Decoder().decode
 
 def text_of(value: Json) -> bytes | None:
     """The content of a value, equal for equal values only; None if it is too large or not JSON."""
+    text = _content(value)
+    return text if text is not None and len(text) <= LONGEST else None
+
+
+def digest_of(value: Json) -> bytes | None:
+    """What stands for the content of a value of any size, for results that are small themselves; None if it is not JSON."""
+    text = _content(value)
+    return None if text is None else blake2b(text, digest_size=32).digest()
+
+
+def size_of(value: Json) -> int:
+    """How many bytes a value has as JSON; 0 if it is not JSON."""
+    return len(_content(value) or b"")
+
+
+def _content(value: Json) -> bytes | None:
     try:
-        text = _encode(value)
+        return _encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError):
         return None
-    return text if len(text) <= LONGEST else None
 
 
 class Recurring(Generic[T]):

@@ -7,7 +7,7 @@ Methods read other objects through `Context.objects` and never block.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
@@ -47,6 +47,10 @@ class Context(msgspec.Struct, frozen=True):
     namespace: str = ""
     user: User = ADMIN
     dry_run: bool = False
+    warnings: list[str] = msgspec.field(default_factory=list)
+    """Collects what the client is warned of."""
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    """Collects what the audit log notes about the request."""
 
     @property
     def now(self) -> str:
@@ -72,6 +76,13 @@ class Strategy:
     def has_costly_rules(self) -> bool:
         """Whether even a small write might take long. Then it is first tried with a small allowance: see `quick_rules`."""
         return False
+
+    def preparation(self, obj: Object) -> Callable[[], object] | None:
+        """Work that depends on the content of an object alone and makes its checks quick; None if they are quick without it.
+
+        It may be done in any thread, before a write whose plan is made in the event loop although its object is large.
+        """
+        return None
 
     def default(self, obj: Object, context: Context) -> None:
         """Fill in what the client left out. `context.version` is the version it wrote in."""

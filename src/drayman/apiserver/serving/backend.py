@@ -29,6 +29,7 @@ from drayman.apiserver.protocol.errors import (
     no_such_resource,
 )
 from drayman.apiserver.protocol.options import DeleteOptions, ListOptions
+from drayman.apiserver.requests.beside import beside
 from drayman.apiserver.requests.bodies import read_value
 from drayman.apiserver.requests.calls import Call, Patch, Result
 from drayman.apiserver.requests.large_bodies import read_beside
@@ -155,6 +156,7 @@ class ServerBackend:
             replace(self._core, store=batch), user=self._user, manager=self._manager
         )
         decided: list[Decided] = []
+        await self._prepare(writes)
         for number, write in enumerate(writes):
             if number % MOST_AT_ONCE == 0:
                 await self._turnstile.enter()
@@ -162,6 +164,14 @@ class ServerBackend:
             decided.append(Decided(document, write.options.dry_run, len(batch.operations)))
         results = await _translated(batch.commit())
         return final_documents(decided, results)
+
+    async def _prepare(self, writes: Sequence[protocol.BackendWrite]) -> None:
+        """Work out beside the event loop what would keep it busy while writes are decided, which is done without a break."""
+        for write in writes:
+            if write.verb == "create":
+                preparation = self._call(write.target, write.verb).strategy.preparation(write.body)
+                if preparation is not None:
+                    await beside(preparation, is_small=True)
 
     async def write_one(self, write: protocol.BackendWrite) -> protocol.Document:
         """One write of a batch, by its verb."""

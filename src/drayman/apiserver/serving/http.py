@@ -154,10 +154,13 @@ class _Shell:
             request = _request(incoming)
             answer = await self._answer(connection, incoming, request)
             headers = self._headers(answer)
-            if isinstance(answer, StreamingResponse):
-                return await self._stream(incoming, answer, headers)
-            if isinstance(answer, UpgradedResponse):
-                return await upgrade(incoming, answer, headers, self._connections)
+            if isinstance(answer, StreamingResponse | UpgradedResponse):
+                try:
+                    if isinstance(answer, StreamingResponse):
+                        return await self._stream(incoming, answer, headers)
+                    return await upgrade(incoming, answer, headers, self._connections)
+                finally:
+                    answer.end()
             if isinstance(answer, LongResponse):
                 return await self._send_large(
                     incoming, answer.status, answer.pieces, answer.length, headers

@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, Protocol
 
 from drayman.apiserver.answers.forms import answer_error, respond
@@ -65,6 +66,26 @@ class OpenApi(Protocol):
     """Serves the OpenAPI documents; None for a path that is not one of them."""
 
     async def answer(self, request: Request) -> Response | None: ...
+
+
+class _PacedSocket:
+    """A socket on which messages are sent when it is its user's turn."""
+
+    def __init__(self, socket: Socket, pace: Pace, user: str) -> None:
+        self._socket = socket
+        self._pace = pace
+        self._user = user
+
+    async def receive(self) -> bytes | None:
+        return await self._socket.receive()
+
+    async def send(self, message: bytes) -> None:
+        if not self._pace.may_begin():
+            await self._pace.wait(self._user)
+        await self._socket.send(message)
+
+    async def close(self, code: int) -> None:
+        await self._socket.close(code)
 
 
 @dataclass(slots=True)
@@ -126,12 +147,20 @@ class ApiServer:
                 internal_error("unexpected error, see the server's log"), View()
             )
         if isinstance(response, StreamingResponse):
-            response.chunks = self._streamed(response.chunks, request, attributes, started)
+            response.chunks = self._streamed(response.chunks, request, attributes)
+            response.end = self._ending(request, attributes, response.status, started)
         elif isinstance(response, UpgradedResponse):
-            response.converse = self._conversed(response.converse, request, attributes, started)
+            response.converse = self._conversed(response.converse, request)
+            response.end = self._ending(request, attributes, response.status, started)
         else:
             self.finish(request, attributes, response.status, started)
         return response
+
+    def _ending(
+        self, request: Request, attributes: Attributes, code: int, started: float
+    ) -> Callable[[], None]:
+        """Records that a request is over whose answer takes a while. Its client may have left before the answer began."""
+        return partial(self.finish, request, attributes, code, started)
 
     def _counted(self, request: Request) -> AbstractContextManager[None]:
         """Counts a request while it is being answered. Whether the server is well can be asked at any time. Raises StatusError 429."""
@@ -195,7 +224,7 @@ class ApiServer:
         return with_warnings(call, response)
 
     async def _streamed(
-        self, source: AsyncIterator[bytes], request: Request, attributes: Attributes, started: float
+        self, source: AsyncIterator[bytes], request: Request, attributes: Attributes
     ) -> AsyncIterator[bytes]:
         """The chunks of a stream, counted while it is open."""
         is_watch = attributes.verb == "watch"
@@ -205,28 +234,28 @@ class ApiServer:
             with self.limits.watches.taking(request.sender):
                 async with aclosing(source) as chunks:  # type: ignore[type-var]
                     async for chunk in chunks:
+                        if (
+                            not self.pace.may_begin()
+                        ):  # or one user's streams keep all others waiting
+                            await self.pace.wait(request.sender.name)
                         yield chunk
         finally:
             gauge.dec()
-            self.finish(request, attributes, 200, started)
 
     def _conversed(
         self,
         converse: Callable[[Socket], Awaitable[None]],
         request: Request,
-        attributes: Attributes,
-        started: float,
     ) -> Callable[[Socket], Awaitable[None]]:
-        """The same conversation, counted while it lasts and recorded when it ends."""
+        """The same conversation, counted while it lasts."""
 
         async def counted(socket: Socket) -> None:
             self.metrics.connected.inc()
             try:
                 with self.limits.sessions.taking(request.sender):
-                    await converse(socket)
+                    await converse(_PacedSocket(socket, self.pace, request.sender.name))
             finally:
                 self.metrics.connected.dec()
-                self.finish(request, attributes, 101, started)
 
         return counted
 

@@ -51,7 +51,7 @@ async def upgrade(
         return await _take_over(incoming, answer, headers, connections)
     response = web.WebSocketResponse(
         protocols=(answer.protocol,),
-        max_msg_size=channels.MOST_BYTES,
+        max_msg_size=channels.MOST_BYTES_OF_CLIENTS,
         timeout=CLOSE_S,
         compress=False,
     )

@@ -307,7 +307,9 @@ async def _measured(
         await client.list(NODES, options=ListOptions(limit=1))
         try:
             async with ConnectionPool(server.address) as connections:
-                measured = await run(workload, connections, client, progress)
+                measured = await run(
+                    workload, connections, client, progress, clears=connection is not None
+                )
         except RequestError as error:
             raise UserError(str(error)) from error
         return measured, server.peak_memory()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, Final, Protocol
 
@@ -13,12 +13,13 @@ import msgspec
 from drayman.api.meta import ObjectMeta
 from drayman.api.struct import ApiStruct
 from drayman.cli.bench.measuring import Measured
-from drayman.cli.bench.wire import Connection, ConnectionPool, RequestError
+from drayman.cli.bench.wire import Address, Connection, ConnectionPool, RequestError
 from drayman.cli.bench.workloads import NAMESPACE, Object, Workload
 from drayman.cli.errors import UserError
 from drayman.cluster import Client, Informer, ListOptions, Notice, Selection
 from drayman.cluster.resources import Resource, StructCodec
 
+_NAMESPACES: Final = "/api/v1/namespaces"
 _PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _CLAIMS: Final = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims"
 PATHS: Final = {
@@ -27,6 +28,9 @@ PATHS: Final = {
     "slices": "/apis/resource.k8s.io/v1/resourceslices",
     "taint rules": "/apis/resource.k8s.io/v1beta2/devicetaintrules",
 }
+_CONFLICT: Final = 409
+_NOT_FOUND: Final = 404
+_POLL_S: Final = 0.2
 _STALLED_S: Final = 60.0
 """If no pod is bound for this long, a run is aborted."""
 
@@ -108,9 +112,37 @@ class Bindings:
 
 
 async def run(
+    workload: Workload,
+    connections: ConnectionPool,
+    client: Client,
+    progress: Progress,
+    *,
+    clears: bool = False,
+) -> Measured:
+    """Sets the workload up with the connections, and measures what the client sees of it. Raises UserError and ClusterError.
+
+    With `clears`, everything that was created is deleted at the end, including after an error or an interrupt.
+    """
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    try:
+        await connections.send("POST", _NAMESPACES, namespace)
+    except RequestError as error:
+        if error.status == _CONFLICT:
+            raise UserError(
+                f"there is a namespace {NAMESPACE} already, in which a run would create its pods;"
+                f" delete it first: kubectl delete namespace {NAMESPACE}"
+            ) from error
+        raise UserError(str(error)) from error
+    try:
+        return await _measured(workload, connections, client, progress)
+    finally:
+        if clears:
+            await clear(connections.address, connections.created, progress)
+
+
+async def _measured(
     workload: Workload, connections: ConnectionPool, client: Client, progress: Progress
 ) -> Measured:
-    """Sets the workload up with the connections, and measures what the client sees of it. Raises UserError and ClusterError."""
     try:
         await _set_up(workload, connections, progress)
         async with following(client) as bindings:
@@ -126,9 +158,41 @@ async def run(
         raise UserError(str(errors.exceptions[0])) from errors
 
 
+async def clear(address: Address, created: Collection[str], progress: Progress) -> None:
+    """Delete the namespace of a run with all that is in it, and then what it created outside. Raises UserError.
+
+    There is no kubelet that would end the pods, so they are deleted without a grace period.
+    """
+    progress.begin("deleting what was created", len(created))
+    now = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
+    try:
+        # New connections: an interrupt may have left requests on the others unanswered.
+        async with ConnectionPool(address) as connections:
+            for path in (_PODS, _CLAIMS):
+                await connections.send("DELETE", path, now)
+            await connections.delete_all([f"{_NAMESPACES}/{NAMESPACE}"], lambda: None)
+            await connections.delete_all(created, progress.advance)
+            await _ended(connections)
+    except* (RequestError, OSError) as errors:
+        left = f"namespace {NAMESPACE}, and {len(created):,} other objects or less, are left"
+        raise UserError(f"{errors.exceptions[0]}; {left}") from errors
+
+
+async def _ended(connections: ConnectionPool) -> None:
+    """Returns once the namespace is gone. Raises UserError if it is still there after a while."""
+    until = time.monotonic() + _STALLED_S
+    while time.monotonic() < until:
+        try:
+            await connections.send("GET", f"{_NAMESPACES}/{NAMESPACE}")
+        except RequestError as error:
+            if error.status == _NOT_FOUND:
+                return
+            raise
+        await asyncio.sleep(_POLL_S)
+    raise UserError(f"namespace {NAMESPACE} is still being deleted after {_STALLED_S:g} s")
+
+
 async def _set_up(workload: Workload, connections: ConnectionPool, progress: Progress) -> None:
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-    await connections.send("POST", "/api/v1/namespaces", namespace)
     for what, objects in (
         ("nodes", workload.node_objects()),
         ("device classes", workload.class_objects()),

@@ -18,10 +18,16 @@ import msgspec
 
 CONNECTIONS: Final = 32
 _LIMIT: Final = 1 << 26
+_NAMESPACED: Final = "/namespaces/"
+_NOT_FOUND: Final = 404
 
 
 class RequestError(Exception):
-    """The server refused, or its answer was not HTTP."""
+    """The server refused, or its answer was not HTTP. `status` is 0 where there was no answer."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +69,8 @@ class Connection:
         status, headers = await self._read_head()
         answer = await self._read_body(headers)
         if status not in (200, 201, 202):
-            raise RequestError(f"{method} {path}: {status} {answer[:500].decode(errors='replace')}")
+            said = answer[:500].decode(errors="replace")
+            raise RequestError(f"{method} {path}: {status} {said}", status)
         return answer
 
     async def close(self) -> None:
@@ -107,6 +114,8 @@ class ConnectionPool:
         self.size = size
         self._free: asyncio.Queue[Connection] = asyncio.Queue()
         self._all: list[Connection] = []
+        self.created: set[str] = set()
+        """The paths of the objects that `create_all` has created or is creating, but of those in namespaces."""
 
     async def __aenter__(self) -> Self:
         try:
@@ -151,7 +160,7 @@ class ConnectionPool:
     async def create_all(
         self,
         path: str,
-        objects: Iterable[object],
+        objects: Iterable[dict[str, Any]],
         done: Callable[[], None],
         after: Callable[[Connection, Any], Awaitable[None]] | None = None,
     ) -> None:
@@ -160,9 +169,33 @@ class ConnectionPool:
 
         async def share(connection: Connection) -> None:
             for item in waiting:
-                await connection.send("POST", path, msgspec.json.encode(item))
+                own = f"{path}/{item['metadata']['name']}"
+                if _NAMESPACED not in path:
+                    self.created.add(own)  # before the answer, which an interrupt may prevent
+                try:
+                    await connection.send("POST", path, msgspec.json.encode(item))
+                except RequestError:
+                    self.created.discard(own)
+                    raise
                 if after is not None:
                     await after(connection, item)
+                done()
+
+        async with asyncio.TaskGroup() as group:
+            for connection in self._all:
+                group.create_task(share(connection))
+
+    async def delete_all(self, paths: Iterable[str], done: Callable[[], None]) -> None:
+        """Delete all objects at these paths that still exist."""
+        waiting = iter(paths)
+
+        async def share(connection: Connection) -> None:
+            for path in waiting:
+                try:
+                    await connection.send("DELETE", path)
+                except RequestError as error:
+                    if error.status != _NOT_FOUND:
+                        raise
                 done()
 
         async with asyncio.TaskGroup() as group:

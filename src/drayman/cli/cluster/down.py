@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from dataclasses import asdict
@@ -14,11 +13,13 @@ import click
 
 from drayman.apiserver.instance.folder import Folder, Record, is_alive
 from drayman.cli.cluster.health import problem
-from drayman.cli.connecting import Where
+from drayman.cli.connecting import Where, talk
 from drayman.cli.errors import UserError, in_options
 from drayman.cli.options import SECONDS, data_dir_option
 from drayman.cli.output import print_data, print_verbatim, to_stderr, to_stdout
+from drayman.node.pinned import pinned
 from drayman.questions.errors import QuestionError
+from drayman.questions.schedulers import NO_SCHEDULER, NONE_RUNS
 from drayman.questions.which_cluster import EMBEDDED, folder_of
 
 _POLL_S: Final = 0.05
@@ -54,7 +55,11 @@ def down(data_dir: Path | None, timeout: float) -> None:
     if record is None:
         raise UserError(f"nothing runs on {folder.path}")
     try:
-        os.kill(record.pid, signal.SIGTERM)
+        with pinned(record.pid) as process:
+            if folder.running() == record:
+                process.send(signal.SIGTERM)
+    except ProcessLookupError:
+        pass  # it has just ended
     except PermissionError as error:
         raise UserError(f"process {record.pid} belongs to another user") from error
     deadline = time.monotonic() + timeout
@@ -77,20 +82,21 @@ def status(data_dir: Path | None, output: str) -> None:
     folder = folder_of(data_dir)
     record = folder.running()
     wrong = "" if record is None else _wrong(folder, record)
+    schedulers = "" if record is None or wrong else _schedulers(record)
     if output != "text":
         data = {"running": record is not None, "dataDir": str(folder.path)}
-        print_data({**data, **(_data(record, wrong) if record is not None else {})}, output)
+        print_data(
+            {**data, **(_data(record, wrong, schedulers) if record is not None else {})}, output
+        )
         raise SystemExit(0 if record is not None else 1)
     record = _running(folder)
     to_stdout(f"cluster         {EMBEDDED} ({record.url})", wraps=True)
     to_stdout(f"process         {record.pid}, since {record.started}", wraps=True)
     to_stdout(f"state           {folder.path if record.durable else 'in memory only'}", wraps=True)
     to_stdout(f"kubeconfig      {record.kubeconfig}", wraps=True)
-    if record.scheduler:
-        to_stdout(f"scheduler       {record.scheduler}", wraps=True)
-    elif not record.scheduler_names:
-        to_stdout("scheduler       none in this process: pods wait for another", wraps=True)
-    to_stdout(f"ready           {wrong or 'yes'}", wraps=True)
+    if schedulers:
+        to_stdout(f"scheduler       {schedulers}", wraps=True)
+    to_stdout(f"ready           {wrong or _ready(schedulers)}", wraps=True)
     _note_other_cluster(record)
 
 
@@ -100,6 +106,20 @@ def _wrong(folder: Folder, record: Record) -> str:
         return f"not yet: {record.progress}"
     found = problem(record.url, folder.certificates / "ca.crt")
     return f"no: {found}" if found else ""
+
+
+def _schedulers(record: Record) -> str:
+    """The processes that schedule pods, in words: as the cluster records it of its own scheduler, or by the Leases of others."""
+    if record.scheduler_names:
+        return record.scheduler
+    from drayman.questions.schedulers import read_leases, schedulers_in_words
+
+    leases = talk(Where(kubeconfig=Path(record.kubeconfig)), read_leases)
+    return schedulers_in_words(leases, time.time())
+
+
+def _ready(schedulers: str) -> str:
+    return f"yes, but {NO_SCHEDULER}" if schedulers == NONE_RUNS else "yes"
 
 
 def _note_other_cluster(record: Record) -> None:
@@ -132,7 +152,9 @@ def kubeconfig(data_dir: Path | None, only_path: bool) -> None:
         raise UserError(f"{record.kubeconfig}: {error.strerror}") from error
 
 
-def _data(record: Record, wrong: str) -> dict[str, Any]:
-    data = asdict(record) | {"ready": not wrong, "problem": wrong.partition(": ")[2]}
+def _data(record: Record, wrong: str, schedulers: str) -> dict[str, Any]:
+    problem = wrong.partition(": ")[2] or (NO_SCHEDULER if schedulers == NONE_RUNS else "")
+    named = "" if schedulers == NONE_RUNS else schedulers
+    data = asdict(record) | {"ready": not wrong, "problem": problem, "scheduler": named}
     names = data.pop("scheduler_names")
     return {**data, "schedulerNames": names.split(",") if names else []}

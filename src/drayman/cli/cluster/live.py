@@ -13,9 +13,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from drayman.api import codec
+from drayman.api.workloads import Lease
 from drayman.apiserver.instance.folder import default_folder
 from drayman.cli.cluster.tallies import (
     CLAIMS,
+    LEASES,
     NAMESPACES,
     NODES,
     PODS,
@@ -28,6 +31,8 @@ from drayman.cli.cluster.tallies import (
 )
 from drayman.cli.errors import reason
 from drayman.cli.output import can_redraw, console, say
+from drayman.placement.schedulers import LEASE_NAMESPACE
+from drayman.questions.schedulers import schedulers_in_words
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -99,7 +104,6 @@ class LiveStatus:
         instance, options = self._instance, self._instance.options
         requests = self._request_rate.per_second(self._requests.number)
         changes = self._change_rate.per_second(self._store.revision)
-        scheduler = instance.started.scheduler
         return [
             ("Kubernetes API", f"{instance.url}   up {uptime(time.monotonic() - self._started)}"),
             ("state", str(options.folder.path) if options.durable else "in memory only"),
@@ -113,9 +117,18 @@ class LiveStatus:
             ("claims", counted(self._claims)),
             ("pods", counted(self._pods)),
             ("namespaces", f"{self._store.count(NAMESPACES):,}"),
-            *([("scheduler", scheduler)] if scheduler else []),
+            *([("scheduler", scheduler)] if (scheduler := self._scheduler()) else []),
             ("load", f"{requests:,.0f} requests/s, {changes:,.0f} changes/s"),
         ]
+
+    def _scheduler(self) -> str:
+        """The process that schedules pods; empty while the embedded scheduler starts."""
+        parts = self._instance.options.control_plane
+        if parts is not None and parts.scheduler is not None:
+            return self._instance.started.scheduler
+        stored = self._store.list(LEASES, LEASE_NAMESPACE)
+        leases = [codec.decode(Lease, each.data) for each in stored]
+        return schedulers_in_words(leases, time.time())
 
     def _kubeconfig_in_shell(self) -> str:
         """The path in as few characters as possible: one that continues on the next line cannot be copied."""
@@ -163,10 +176,10 @@ def _say_last(screen: ExitStack, sentence: str) -> None:
 
 async def _draw(instance: Instance, stop: asyncio.Event, screen: ExitStack) -> None:
     """Draw once a second, on a terminal that is restored when `screen` ends."""
-    from rich.live import Live
+    from drayman.cli.frames import Redrawn
 
     loop = asyncio.get_running_loop()
-    live = Live(console=console(), auto_refresh=False, screen=False)
+    live = Redrawn(console())
     screen.callback(_give_back, live)
     live.start()
     drawing: asyncio.Future[None] | None = None

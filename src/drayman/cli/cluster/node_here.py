@@ -13,6 +13,7 @@ from drayman.cli.node_agent import find_drivers, joined, machine_name, running_n
 
 if TYPE_CHECKING:
     from drayman.apiserver.instance import Options
+    from drayman.apiserver.reaching.nodes import NodeApis
     from drayman.node.agent.images import Images
 
 
@@ -25,7 +26,7 @@ class NodeHere:
     is_ephemeral: bool
 
     @asynccontextmanager
-    async def running(self, options: Options) -> AsyncIterator[None]:
+    async def running(self, options: Options, nodes: NodeApis) -> AsyncIterator[None]:
         """Raises UserError when it is entered."""
         from drayman.node.agent.machine import own_address
         from drayman.node.agent.running import AgentOptions, AtEnd
@@ -34,12 +35,16 @@ class NodeHere:
         root = options.folder.path / "node"
         at_end = AtEnd.REMOVE if self.is_ephemeral else AtEnd.KILL
         address = options.host if options.is_loopback else own_address()
-        agent = AgentOptions(name, root, address, self.images, at_end=at_end)
+        secrets = [options.folder.path]
+        if options.kubeconfig is not None:
+            secrets.append(options.kubeconfig)
+        agent = AgentOptions(name, root, address, self.images, at_end=at_end, secrets=secrets)
         connection = joined(options.folder, agent)
         drivers = find_drivers(self.drivers, name)
         await _install(options, [driver.name for driver in drivers])
-        async with running_node(connection, agent, drivers):
-            yield
+        async with running_node(connection, agent, drivers) as here:
+            with nodes.serving(name, here.port, here.api):
+                yield
 
 
 async def _install(options: Options, drivers: Sequence[str]) -> None:

@@ -19,6 +19,7 @@ NODES: Final = "nodes"
 CLAIMS: Final = "resourceclaims.resource.k8s.io"
 SLICES: Final = "resourceslices.resource.k8s.io"
 NAMESPACES: Final = "namespaces"
+LEASES: Final = "leases.coordination.k8s.io"
 
 Read = Callable[[bytes], Mapping[str, int]]
 

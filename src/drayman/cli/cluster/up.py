@@ -21,17 +21,19 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from drayman.apiserver.instance.folder import Folder, FolderError
+from drayman.cli.cluster.admission_file import read_pod_security
 from drayman.cli.cluster.background import LABEL, LogSaysMoreError, started_in_background
 from drayman.cli.cluster.live import is_wanted, show
 from drayman.cli.cluster.log_file import log_to
 from drayman.cli.cluster.node_here import NodeHere
 from drayman.cli.completing import profile_names
 from drayman.cli.errors import UserError, reason
-from drayman.cli.node_agent import driver_option, images_option, read_images
-from drayman.cli.options import data_dir_option, prices_option, waiting_options
+from drayman.cli.node_agent import driver_option, images_option, read_images, warn_of_exposure
+from drayman.cli.options import data_dir_option, limit_options, prices_option, waiting_options
 from drayman.cli.output import say, to_stdout
 from drayman.cli.prices import load_prices
 from drayman.cli.progress import gauged
+from drayman.placement.schedulers import KAI_SCHEDULER, SERVED
 from drayman.questions.which_cluster import folder_of
 
 if TYPE_CHECKING:
@@ -111,6 +113,14 @@ def _switched_on(_context: click.Context, _option: click.Parameter, text: str) -
     help="Admission plug-ins of Kubernetes that are off by default.",
 )
 @click.option(
+    "--admission-control-config-file",
+    "admission_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Kubernetes' AdmissionConfiguration, or a PodSecurityConfiguration: the Pod Security Standards of namespaces without labels,"
+    " and the users, namespaces and runtime classes that are exempt. Default: namespaces without labels are privileged.",
+)
+@click.option(
     "--device-guard/--no-device-guard",
     default=None,
     help="Refuse allocations of devices that other claims hold, and changes that take a claim from a"
@@ -137,7 +147,8 @@ def _switched_on(_context: click.Context, _option: click.Parameter, text: str) -
     "--node",
     "with_node",
     is_flag=True,
-    help="Make this machine a node: pods run as processes here, and end with the cluster.",
+    help="Make this machine a node: pods run as processes here, and end with the cluster. Where mount namespaces are not"
+    " permitted, they can read the data directory, with the administrator's token; a warning says so.",
 )
 @driver_option
 @images_option
@@ -149,9 +160,15 @@ def _switched_on(_context: click.Context, _option: click.Parameter, text: str) -
     " in the ConfigMap kueue-system/kueue-manager-config. Default: what that ConfigMap says.",
 )
 @click.option("--no-queues", is_flag=True, help="Leave Kueue's queues to Kueue itself.")
+@click.option(
+    "--no-kai-scheduler",
+    is_flag=True,
+    help="Leave pods with `schedulerName: kai-scheduler` to another process.",
+)
 @click.option("--no-scheduler", is_flag=True, help="Leave scheduling to another process.")
 @prices_option
 @waiting_options
+@limit_options
 @click.option(
     "--no-color", is_flag=True, help="Print a few plain lines even on a terminal: no live status."
 )
@@ -165,6 +182,7 @@ def up(
     expose: bool,
     audit_log: Path | None,
     plugins: tuple[str, ...],
+    admission_file: Path | None,
     device_guard: bool | None,
     gates: frozenset[str],
     with_node: bool,
@@ -173,11 +191,16 @@ def up(
     no_controllers: bool,
     queue_config: Path | None,
     no_queues: bool,
+    no_kai_scheduler: bool,
     no_scheduler: bool,
     profiles: tuple[str, ...],
     prices: str | None,
     binding_timeout: float,
     pod_max_backoff: float,
+    max_requests_inflight: int,
+    max_watches: int,
+    max_sessions: int,
+    max_body_memory: int,
     no_color: bool,
     detach: bool,
 ) -> None:
@@ -201,6 +224,9 @@ def up(
         _refuse_without_a_node({"--driver": driver_names, "--images": images_given})
     # Before anything is started: a file that makes no sense is refused at once.
     images = read_images(images_path) if with_node else None
+    pod_security = read_pod_security(admission_file)
+    if with_node:
+        warn_of_exposure()
     queues = None if no_queues or no_controllers else _queues(queue_config)
     if detach:
         _detach(folder_of(data_dir), ephemeral)
@@ -217,13 +243,17 @@ def up(
         stack.enter_context(_prepared(folder))
         _start_log(None if ephemeral else folder.log)
         from drayman.apiserver.instance import Options
+        from drayman.apiserver.protocol import limits, totals
         from drayman.cli.file_limits import raise_file_limit
 
         raise_file_limit()
         parts = None
         if not no_controllers:
+            served = frozenset() if no_scheduler else SERVED
+            if no_kai_scheduler:
+                served -= {KAI_SCHEDULER}
             parts = _control_plane(
-                no_scheduler, profiles, prices, binding_timeout, pod_max_backoff, gates, queues
+                served, profiles, prices, binding_timeout, pod_max_backoff, gates, queues
             )
         target = kubeconfig_path.absolute() if kubeconfig_path is not None else None
         options = Options(
@@ -234,7 +264,14 @@ def up(
             kubeconfig=target,
             audit_log=audit_log,
             enforce_owner_permissions=bool(plugins),
+            pod_security=pod_security,
             guard_devices=not no_controllers if device_guard is None else device_guard,
+            limits=limits.ServerLimits(
+                requests=limits.shares_of(totals.REQUESTS, max_requests_inflight),
+                watches=limits.shares_of(totals.WATCHES, max_watches),
+                sessions=limits.shares_of(totals.SESSIONS, max_sessions),
+                body_bytes=limits.shares_of(totals.BODIES, max_body_memory),
+            ),
             control_plane=parts,
         )
         _refuse_unknown(host)
@@ -284,7 +321,7 @@ def _refuse_unknown(host: str) -> None:
 
 
 def _control_plane(
-    no_scheduler: bool,
+    names: frozenset[str],
     profiles: tuple[str, ...],
     prices: str | None,
     binding_timeout: float,
@@ -302,8 +339,9 @@ def _control_plane(
     except ProfileError as error:
         raise UserError(str(error)) from error
     scheduler = None
-    if not no_scheduler:
+    if names:
         scheduler = SchedulerOptions(
+            names=names,
             binding_timeout_s=binding_timeout,
             longest_backoff_s=pod_max_backoff,
             prices=load_prices(prices),

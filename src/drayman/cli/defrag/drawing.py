@@ -8,7 +8,6 @@ from typing import Final
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
-from rich.table import Table
 
 from drayman.cli.explain.drawing import headline, unseen
 from drayman.cli.explain.layout import (
@@ -21,6 +20,7 @@ from drayman.cli.explain.layout import (
     section,
     span,
 )
+from drayman.cli.table import Column, Table
 from drayman.explain.hidden import hides_use
 from drayman.reasons.wording import and_list, counted
 from drayman.simulate.moving.report import (
@@ -34,7 +34,6 @@ from drayman.simulate.moving.report import (
 
 MOST_STEPS: Final = 40
 MOST_ROOMS: Final = 12
-_NAME: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,23 +92,25 @@ def _named(rooms: Sequence[Room]) -> str:
 
 
 def _moves(steps: Sequence[MoveStep]) -> RenderableType:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("step", justify="right", no_wrap=True)
-    table.add_column("pod", overflow="fold", min_width=_NAME // 2)
-    table.add_column("owner", overflow="fold", min_width=_NAME // 2)
-    table.add_column("from", overflow="fold", min_width=_NAME // 2)
-    table.add_column("to", overflow="fold", min_width=_NAME // 2)
-    for step in steps:
-        for number, pod in enumerate(step.pods):
-            label = str(step.number) if not number else ""
-            table.add_row(
-                label,
-                plain(_full_name(pod)),
-                plain(pod.owner),
-                _place(pod.before),
-                _place(pod.after),
-            )
-    return Padding(table, (0, 0, 0, INDENT))
+    columns = (
+        Column("step", is_number=True),
+        Column("pod", is_name=True, stays=True),
+        Column("owner", is_name=True),
+        Column("from", is_name=True),
+        Column("to", is_name=True),
+    )
+    rows = [
+        (
+            "" if number else str(step.number),
+            plain(_full_name(pod)),
+            plain(pod.owner),
+            _place(pod.before),
+            _place(pod.after),
+        )
+        for step in steps
+        for number, pod in enumerate(step.pods)
+    ]
+    return Table(columns, rows, header="dim", indent=INDENT)
 
 
 def _made(rooms: Sequence[Room], *, everything: bool) -> Iterator[RenderableType]:
@@ -118,15 +119,15 @@ def _made(rooms: Sequence[Room], *, everything: bool) -> Iterator[RenderableType
     if not fitting:
         return
     yield section("what gets room", "")
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("pod", overflow="fold")
-    table.add_column("to", overflow="fold")
-    table.add_column("after", overflow="fold")
     rows = [(pod, room) for room in fitting for pod in room.pods]
     most = len(rows) if everything else MOST_STEPS
-    for pod, room in rows[:most]:
-        table.add_row(plain(_full_name(pod)), _place(pod.after), _after(room))
-    yield Padding(table, (0, 0, 0, INDENT))
+    columns = (
+        Column("pod", is_name=True, stays=True),
+        Column("to", is_name=True),
+        Column("after"),
+    )
+    cells = [(plain(_full_name(pod)), _place(pod.after), _after(room)) for pod, room in rows[:most]]
+    yield Table(columns, cells, header="dim", indent=INDENT)
     yield from _rest(len(rows) - most, "--all lists them")
 
 

@@ -12,9 +12,10 @@ from drayman.cli.completing import explained_kinds
 from drayman.cli.connecting import Where, talk
 from drayman.cli.errors import no_answer
 from drayman.cli.options import prices_option
-from drayman.cli.output import console, format_option, print_data
+from drayman.cli.output import console, format_option, print_data, print_verbatim
 from drayman.cli.prices import load_prices
 from drayman.cli.worlds import load_world, unobtrusively, world_options
+from drayman.printable import printable_yaml
 from drayman.questions.errors import NamingError
 from drayman.questions.explaining import explanation_of, read_for
 from drayman.questions.subjects import Target, everything, parse_subject
@@ -46,6 +47,7 @@ Examples:
   drayman explain --all                 everything that waits in the cluster
   drayman explain pod trainer -o json   the same as data
   kubectl drayman explain pod/trainer   on kubectl's cluster
+  drayman explain --print-rbac | kubectl apply -f -
 
 Exit status: 0 it fits, runs or has succeeded, 1 it waits or has failed, 2 there
 is no answer.
@@ -61,6 +63,11 @@ is no answer.
     help="Everything that waits in the cluster, or in one namespace with --namespace, by reason.",
 )
 @click.option("-w", "--watch", is_flag=True, help="Explain again whenever the answer changes.")
+@click.option(
+    "--print-rbac",
+    is_flag=True,
+    help="Print the ClusterRole with all the rights that questions need, for `kubectl apply -f -`.",
+)
 @format_option
 @prices_option
 @world_options
@@ -71,6 +78,7 @@ def explain(
     words: tuple[str, ...],
     all_of_it: bool,
     watch: bool,
+    print_rbac: bool,
     output_format: str | None,
     prices: str | None,
     snapshot: str | None,
@@ -83,6 +91,13 @@ def explain(
     many nodes and devices each test leaves, the node that came closest, who holds what is needed, and what would make it fit, each
     tried by a search before it is printed. For something that runs: why it is where it is.
     """
+    if print_rbac:
+        from drayman.cluster.rights import reader_role
+
+        if words or all_of_it:
+            raise click.UsageError("--print-rbac explains nothing; leave out KIND/NAME and --all.")
+        print_verbatim(printable_yaml(reader_role()), nl=False)
+        return
     if all_of_it and words:
         raise click.UsageError("--all explains everything; leave out KIND/NAME.")
     subject = everything(namespace) if all_of_it else subject_of(words)

@@ -35,6 +35,7 @@ STYLES: Final = {
     Outlook.HELD: "bold cyan",
 }
 MOST_REMEDIES: Final = 8
+_NOT_YET_THERE: Final = (Reason.FITS, Reason.NO_SCHEDULER)
 _IN_WRONG_PLACES: Final = frozenset(
     {
         Reason.FRAGMENTED,
@@ -104,7 +105,7 @@ def _subject(explanation: Explanation) -> str:
     if explanation.count > 1:
         parts.append(f"and {explanation.count - 1:,} more like it")
     if explanation.node:
-        verb = "would go to" if explanation.headline.reason.value == "Fits" else "on"
+        verb = "would go to" if explanation.headline.reason in _NOT_YET_THERE else "on"
         parts.append(f"{verb} {plain(explanation.node)}")
     if explanation.devices:
         parts.append(f"with {devices_listed(explanation.devices, explanation.node)}")

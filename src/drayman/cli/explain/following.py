@@ -39,7 +39,7 @@ async def show_each(
 
 @contextmanager
 def _showing(output_format: str | None) -> Iterator[Show]:
-    """Where explanations go: drawn over each other on a terminal, one after another elsewhere."""
+    """Where explanations go: drawn over each other on a terminal if they fit, each below the one before elsewhere."""
     if output_format:
         yield lambda found, _: _print_document(found, output_format)
         return
@@ -56,10 +56,10 @@ def _showing(output_format: str | None) -> Iterator[Show]:
 
         yield print_one
         return
-    from rich.live import Live
+    from drayman.cli.frames import Frames
 
-    with Live(console=out, auto_refresh=False) as live:
-        yield lambda found, now: live.update(Drawing(found, now), refresh=True)
+    with Frames(out) as frames:
+        yield lambda found, now: frames.show(Drawing(found, now))
 
 
 def _print_document(found: Explanation, output_format: str) -> None:

@@ -50,7 +50,8 @@ class Trimmed:
     content: RenderableType
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for line in console.render_lines(self.content, options, pad=False):
+        # Not `render_lines`, which cuts lines that are longer than the terminal: what is in them is to be copied.
+        for line in Segment.split_lines(console.render(self.content, options)):
             while line and not line[-1].text.strip():
                 line.pop()
             if line:

@@ -14,6 +14,8 @@ from rich.text import Text
 
 from drayman.cli.explain.layout import INDENT, age, broken, devices_listed, listed, plain, prose
 from drayman.cli.prices import money
+from drayman.cli.table import Cell, Column
+from drayman.cli.table import Table as NameTable
 from drayman.explain.answer import (
     Alternative,
     Explanation,
@@ -60,7 +62,7 @@ def table() -> Table:
     return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
 
 
-def indented(content: Table) -> RenderableType:
+def indented(content: RenderableType) -> RenderableType:
     return Padding(content, (0, 0, 0, INDENT))
 
 
@@ -138,65 +140,76 @@ def _losses(lost: Mapping[str, int]) -> str:
 
 def holders(explanation: Explanation, now: float) -> Iterator[RenderableType]:
     """The holders, what they hold, and for how long."""
-    drawn = table()
-    drawn.add_column("held by", overflow="fold")
-    drawn.add_column("devices", overflow="fold")
-    drawn.add_column("priority", justify="right", no_wrap=True)
-    drawn.add_column("for", no_wrap=True)
+    columns = (
+        Column("held by", is_name=True, stays=True),
+        Column("devices", is_name=True),
+        Column("priority", is_number=True, spare=2),
+        Column("for", spare=1),
+    )
     found = explanation.holders
-    for holder in found[:MOST_HOLDERS]:
-        priority = "" if holder.priority is None else str(holder.priority)
-        # A line for each pool: the separator would not always fit after the first.
-        devices = devices_listed(holder.devices, between="\n")
-        drawn.add_row(_holder(holder), devices, priority, age(holder.since, now))
-    yield indented(drawn)
+    yield NameTable(
+        columns,
+        [
+            (
+                _holder(holder),
+                devices_listed(holder.devices),
+                "" if holder.priority is None else str(holder.priority),
+                age(holder.since, now),
+            )
+            for holder in found[:MOST_HOLDERS]
+        ],
+        header="dim",
+        indent=INDENT,
+    )
     if rest := len(found[MOST_HOLDERS:]) + explanation.holders_left_out:
         yield prose((f"and {rest:,} more", "dim"), indent=INDENT)
 
 
-def _holder(holder: Holder) -> Text:
+def _holder(holder: Holder) -> str:
     if not holder.visible:
-        return Text("hidden from you", "dim")
+        return "hidden from you"
     if holder.count > 1:
         kind, _, name = plain(holder.workload).partition("/")
-        text = Text(f"{plain(holder.namespace)}/{name}")
         number = counted(len(holder.pods), "pod") if holder.pods else counted(holder.count, "claim")
-        return text.append(f" ({kind}, {number})", "dim")
+        return f"{plain(holder.namespace)}/{name} ({kind}, {number})"
     what = listed(holder.pods) if holder.pods else f"claim {plain(holder.claim)}"
-    text = Text(f"{plain(holder.namespace)}/{what}" if holder.namespace else what)
+    text = f"{plain(holder.namespace)}/{what}" if holder.namespace else what
     if holder.workload:
-        text.append(f" ({plain(holder.workload)})", "dim")
+        text += f" ({plain(holder.workload)})"
     if holder.lost:
-        text.append(f", whose claim {plain(holder.claim)} was {plain(holder.lost)}", "dim")
+        text += f", whose claim {plain(holder.claim)} was {plain(holder.lost)}"
     return text
 
 
 def alternatives(found: Sequence[Alternative]) -> Iterator[RenderableType]:
     """The nodes that were candidates, and what counted."""
-    drawn = table()
-    drawn.add_column("", no_wrap=True, style="bold green")
-    drawn.add_column("node", overflow="fold")
-    drawn.add_column("preferred", justify="right", no_wrap=True)
     has_prices = any(node.spot or node.price_per_hour is not None for node in found)
-    if has_prices:
-        drawn.add_column("price/h", justify="right", no_wrap=True)
     criteria = [CRITERIA.get(name) or Criterion(name, name, "") for name in _qualities(found)]
-    for each in criteria:
-        drawn.add_column(each.title, justify="right")
-    drawn.add_column("balance", justify="right", no_wrap=True)
-    drawn.add_column("", overflow="fold")
+    columns = (
+        Column("", empty=" "),
+        Column("node", is_name=True, stays=True),
+        Column("preferred", is_number=True),
+        *([Column("price/h", is_number=True)] if has_prices else []),
+        *(Column(each.title, is_number=True) for each in criteria),
+        Column("balance", is_number=True),
+        Column("", is_name=True, empty=""),
+    )
+    rows: list[Sequence[Cell]] = []
     for node in found:
+        style = "bold green" if node.chosen else ""
         qualities = [_number(node.quality.get(criterion.name)) for criterion in criteria]
-        drawn.add_row(
-            "*" if node.chosen else "",
-            Text(plain(node.node), "bold green" if node.chosen else ""),
-            _number(node.preference),
-            *([_price(node)] if has_prices else []),
-            *qualities,
-            _number(node.balance),
-            Text(plain(node.refusal), "dim"),
+        rows.append(
+            (
+                ("*" if node.chosen else "", "bold green"),
+                (plain(node.node), style),
+                _number(node.preference),
+                *([_price(node)] if has_prices else []),
+                *qualities,
+                _number(node.balance),
+                (plain(node.refusal), "dim"),
+            )
         )
-    yield indented(drawn)
+    yield NameTable(columns, rows, header="dim", indent=INDENT)
     for criterion in (criterion for criterion in criteria if criterion.meaning):
         yield prose((f"{criterion.title}: {criterion.meaning}", "dim"), indent=INDENT)
     if len(found) > 1:
@@ -236,31 +249,41 @@ def gang(found: GangAnswer) -> Iterator[RenderableType]:
         yield prose(f"{counted(placed, 'pod')} {plain(found.where)}", indent=INDENT)
     if found.domains and found.required:
         when = "with nothing in use" if found.even_empty else "now"
-        drawn = table()
-        drawn.add_column("domain", overflow="fold")
-        drawn.add_column(f"holds {when}", justify="right", no_wrap=True)
+        columns = (
+            Column("domain", is_name=True, stays=True),
+            Column(f"holds {when}", is_number=True),
+        )
+        rows = []
         for each in found.domains[:MOST_DOMAINS]:
             held = [f"{have:,} of {n:,}" for have, n in zip(each.holds, found.wanted, strict=True)]
-            drawn.add_row(plain(each.domain), ", ".join(held))
-        yield indented(drawn)
+            rows.append((plain(each.domain), ", ".join(held)))
+        yield NameTable(columns, rows, header="dim", indent=INDENT)
         if (more := len(found.domains) - MOST_DOMAINS) > 0:
             yield prose((f"and {more:,} more, which hold no more", "dim"), indent=INDENT)
     if found.members:
-        yield indented(_members(found.members[:MOST_MEMBERS]))
+        yield _members(found.members[:MOST_MEMBERS])
     if (rest := len(found.members) - MOST_MEMBERS) > 0:
         yield prose((f"and {rest:,} more", "dim"), indent=INDENT)
 
 
-def _members(members: Sequence[GangMember]) -> Table:
-    drawn = table()
-    drawn.add_column("pod", overflow="fold")
-    if any(member.subgroup for member in members):
-        drawn.add_column("subgroup", overflow="fold")
-    drawn.add_column("", no_wrap=True)
-    drawn.add_column("node", overflow="fold")
-    for member in members:
-        part = [plain(member.subgroup)] if len(drawn.columns) == 4 else []
-        style = "bold red" if member.state == "no room" else ""
-        state = Text(_STANDING.get(member.state, member.state), style)
-        drawn.add_row(plain(member.pod), *part, state, plain(member.node))
-    return drawn
+def _members(members: Sequence[GangMember]) -> NameTable:
+    has_parts = any(member.subgroup for member in members)
+    columns = (
+        Column("pod", is_name=True, stays=True),
+        *([Column("subgroup", is_name=True)] if has_parts else []),
+        Column(""),
+        Column("node", is_name=True),
+    )
+    rows: list[Sequence[Cell]] = [
+        (
+            plain(member.pod),
+            *([plain(member.subgroup)] if has_parts else []),
+            (
+                _STANDING.get(member.state, member.state),
+                "bold red" if member.state == "no room" else "",
+            ),
+            plain(member.node),
+        )
+        for member in members
+    ]
+    return NameTable(columns, rows, header="dim", indent=INDENT)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from drayman.cli.top.table import STYLES
+from drayman.cli.table import STYLES
 from drayman.placement.occupancy import State
 
 if TYPE_CHECKING:

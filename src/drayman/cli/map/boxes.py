@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from drayman.api.core import Node
 from drayman.cli.map.bars import words
+from drayman.cli.table import STYLES, cut
 from drayman.cli.top.refreshing import as_text
-from drayman.cli.top.table import STYLES, cut
 from drayman.placement.fit.readiness import closed_by
 from drayman.placement.occupancy import DeviceStanding, State
 from drayman.printable import printable
 from drayman.questions.devices.node_layout import NodeLayout, NumaNode, Package, Root, layout
 from drayman.questions.devices.node_map import node_map
 from drayman.questions.devices.node_places import node_places
-from drayman.questions.devices.reading import UNSEEN_HOLDER, Reading, Share
+from drayman.questions.devices.reading import UNSEEN_HOLDER, Reading, Share, memory_limits
 from drayman.reasons.naming import taint_title
 from drayman.simulate.capacity_left import capacity_use
 from drayman.simulate.unit_counts import HELD, Unit, count_by_kind
@@ -39,8 +39,10 @@ HOLDER_STYLES: Final = (
 )
 SIDE_BY_SIDE: Final = 140
 """From this width on, NUMA nodes are shown side by side."""
-_LONGEST_NAME: Final = 28
+_LONGEST_NAME: Final = 40
 _STATE: Final = 12
+_FRAMES: Final = 16
+"""Columns that the frames around a device take up: of its package, its NUMA node, its PCIe root and its unit."""
 _REACHED_SHOWN: Final = 8
 
 
@@ -55,6 +57,7 @@ class NodeDrawing:
         shown = [s.id.device for unit in self._units for s in unit.members if _has_line(s, unit)]
         self._name = min(max(map(len, shown), default=0), _LONGEST_NAME)
         self._styles: dict[str, str] = {}
+        self._labels: dict[str, str] = {}
         for unit in (*self._units, *self._layout.reached):
             for standing in unit.members:
                 for holder in reading.holders(standing.id):
@@ -74,12 +77,30 @@ class NodeDrawing:
         from rich.text import Text
 
         parts: list[RenderableType] = [*self._heading()]
-        parts += self._packages(wide=out.width >= SIDE_BY_SIDE)
+        wide = out.width >= SIDE_BY_SIDE
+        self._labels = self._named((out.width // 2 if wide else out.width) - _FRAMES)
+        parts += self._packages(wide=wide)
         if self._layout.reached:
             parts.append(self._reached())
         if not self._units and not self._layout.reached:
             parts.append(Text("no devices"))
+        for holder, label in self._labels.items():
+            if label != holder:
+                text = f"{label}  {printable(holder)}"
+                style = self._styles[holder]
+                parts.append(Text(text, style=style, no_wrap=True, overflow="ignore"))
         return Group(*parts)
+
+    def _named(self, width: int) -> dict[str, str]:
+        """What holders are called in boxes of that width: their names, or, if one is too long, numbers that are explained below."""
+        longest = max(map(len, self._styles), default=0)
+        members = (standing for unit in self._units for standing in unit.members)
+        limits = max(
+            (sum(len(text) + 2 for text in self._limits(each)) for each in members), default=0
+        )
+        if longest <= width - self._name - _STATE - 2 - limits:
+            return {holder: holder for holder in self._styles}
+        return {holder: f"#{number}" for number, holder in enumerate(self._styles, 1)}
 
     def _heading(self) -> Iterator[Text]:
         from rich.text import Text
@@ -161,7 +182,9 @@ class NodeDrawing:
         elif standing.state is State.UNKNOWN:
             line.append(UNSEEN_HOLDER, style="dim")
         elif shares:
-            line.append(", ".join(self._reading.holders(standing.id)), style=style)
+            line.append("".join(f"{text}  " for text in self._limits(standing)))
+            holders = self._reading.holders(standing.id)
+            line.append(", ".join(self._labels[holder] for holder in holders), style=style)
         if standing.taints:
             taints = ", ".join(taint_title(*taint) for taint in standing.taints)
             line.append(f"{'  ' if shares else ''}{taints}", style="red")
@@ -169,15 +192,20 @@ class NodeDrawing:
         yield line
         if standing.state is State.SHARED:
             for share in shares:
-                yield self._share(share)
+                yield self._share(share, standing)
 
-    def _share(self, share: Share) -> Text:
+    def _limits(self, standing: DeviceStanding) -> list[str]:
+        """The memory limits of the claims that share a device."""
+        shares = self._reading.shares.get(standing.id, ())
+        return [text for share in shares for text in memory_limits(share, standing)]
+
+    def _share(self, share: Share, standing: DeviceStanding) -> Text:
         from rich.text import Text
 
         line = Text("  ", no_wrap=True, overflow="ellipsis")
-        line.append(share.holder, style=self._styles[share.holder])
+        line.append(self._labels[share.holder], style=self._styles[share.holder])
         consumed = [f"{name.rpartition('/')[2]} {q}" for name, q in share.consumed.items()]
-        return line.append("  " + ", ".join(consumed))
+        return line.append("  " + ", ".join((*consumed, *memory_limits(share, standing))))
 
     def _on_offer(self, unit: Unit) -> Iterator[Text]:
         """What is still available of a unit that is offered in parts, by profile."""

@@ -9,6 +9,7 @@ import click
 from drayman.cli.connecting import Where, cluster_options
 from drayman.cli.output import format_option
 from drayman.cli.top.refreshing import Asked, Picture, show, watch_option
+from drayman.cli.worlds import snapshot_option
 
 if TYPE_CHECKING:
     from drayman.questions.devices.reading import Reading
@@ -20,6 +21,7 @@ Examples:
   drayman map example-0                 one node: who has which device
   drayman map example-0 --matrix        how far its devices are apart
   drayman map -o json                   the same as data
+  drayman map --snapshot cluster.yaml   of a cluster in a file
 """
 
 
@@ -39,6 +41,7 @@ Examples:
 @click.option("--matrix", is_flag=True, help="The distances of NODE, as `nvidia-smi topo -m` does.")
 @watch_option
 @format_option
+@snapshot_option
 @cluster_options
 def map_(
     node_name: str | None,
@@ -48,6 +51,7 @@ def map_(
     matrix: bool,
     watch: bool,
     output_format: str | None,
+    snapshot: str | None,
     where: Where,
 ) -> None:
     """Show where devices are and how they are used: racks and NVLink domains, or one node in detail.
@@ -75,4 +79,4 @@ def map_(
 
         return NodeDrawing(reading, node)
 
-    show(Asked(where, output_format, watch), picture)
+    show(Asked(where, output_format, watch, snapshot=snapshot), picture)

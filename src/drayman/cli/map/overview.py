@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from drayman.cli.map.bars import SEGMENTS, bar, legend, words
+from drayman.cli.table import cut
 from drayman.cli.top.refreshing import as_text
-from drayman.cli.top.table import cut
 from drayman.placement.fit.readiness import Closed
 from drayman.placement.occupancy import State
 from drayman.printable import printable
@@ -81,7 +81,7 @@ class Overview:
             found += [*_Drawing(self._lines, self._kind, out).rows(), Text()]
         found += self._without()
         found.append(legend(self._all(), ascii_only=out.options.ascii_only))
-        return Text("\n", no_wrap=True, overflow="crop").join(found)
+        return Text("\n", no_wrap=True, overflow="ignore").join(found)
 
     def plain(self, out: Console) -> str:
         return as_text(self.drawn(out), out)
@@ -205,15 +205,19 @@ class _Drawing:
         closed = "  STATUS" if self._closed else ""
         yield Text(f"{name}{domain}{nodes}  {use}{''.join(numbers)}{closed}", style="bold")
         for line in self._lines:
-            yield self._row(line)
+            yield from self._rows_of(line)
 
-    def _row(self, line: _Line) -> Text:
+    def _rows_of(self, line: _Line) -> Iterator[Text]:
+        """The row of a place, below its name where that is longer than its column: it is to be copied."""
         from rich.text import Text
 
         heads = line.depth == 0 and line.nodes is not None
+        name = "  " * line.depth + line.name
+        if len(name) > self._name:
+            yield Text(name, style="bold" if heads else "", no_wrap=True, overflow="ignore")
+            name = ""
         row = Text()
-        name = cut("  " * line.depth + line.name, self._name).ljust(self._name)
-        row.append(name, style="bold" if heads else "")
+        row.append(name.ljust(self._name), style="bold" if heads else "")
         if self._domain:
             row.append(f"  {line.domain[:_DOMAIN]}".ljust(self._domain), style="dim")
         nodes, *numbers = [
@@ -228,7 +232,7 @@ class _Drawing:
             row.append(*number)
         if line.closed:
             row.append(f"  {cut(line.closed, self._closed)}", style="yellow")
-        return row
+        yield row
 
     def _numbers(self, line: _Line) -> list[tuple[str, str]]:
         """Nodes, devices of each segment, and all devices, with their styles."""

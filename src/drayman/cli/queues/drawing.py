@@ -16,7 +16,7 @@ from drayman.cli.explain.queue import charges
 from drayman.cli.queues.bars import coloured, legend
 from drayman.cli.queues.rows import queue_table, quota_table
 from drayman.cli.queues.shares import draw_shares
-from drayman.cli.top.table import Cell, Column, Table
+from drayman.cli.table import Cell, Column, Table
 from drayman.explain.queue_answer import HoldingWorkload
 from drayman.questions.queues.answer import PendingRow, QueueAnswer, QueueRow, QueuesAnswer
 from drayman.reasons.wording import counted
@@ -126,13 +126,13 @@ def _rest(number: int) -> Iterator[RenderableType]:
 
 
 _HOLDER_COLUMNS: Final = (
-    Column("WORKLOAD", may_be_cut=True, matters=True),
-    Column("OWNER", may_be_cut=True, empty=_NONE, spare=3),
+    Column("WORKLOAD", is_name=True, stays=True),
+    Column("OWNER", is_name=True, empty=_NONE),
     Column("PRIORITY", is_number=True, empty="0", spare=4),
     Column("STATE", empty="admitted"),
     Column("SINCE", spare=2),
     Column("ENDS", empty=_NONE, spare=1),
-    Column("HOLDS", folds=True),
+    Column("HOLDS", is_name=True),
 )
 
 

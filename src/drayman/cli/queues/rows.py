@@ -7,7 +7,7 @@ from typing import Final
 
 from drayman.api.quantity import Quantity
 from drayman.cli.queues.bars import bar
-from drayman.cli.top.table import Cell, Column, Table
+from drayman.cli.table import Cell, Column, Table
 from drayman.questions.queues.answer import CohortRow, QueueRow, QueuesAnswer, QuotaRow
 
 _INDENT: Final = "  "
@@ -31,14 +31,14 @@ def quota_table(row: QueueRow, *, with_bars: bool, ascii_only: bool) -> Table:
     return _without_blank(drawing.columns, [drawing.quota(each) for each in row.quotas])
 
 
-_NAME: Final = Column("QUEUE", may_be_cut=True, matters=True)
+_NAME: Final = Column("QUEUE", is_name=True, stays=True)
 _LAST: Final = (Column("PENDING", is_number=True, spare=1),)
 _LAST_WIDE: Final = (
     *_LAST,
     Column("ADMITTED", is_number=True, spare=6),
     Column("STRATEGY", spare=7),
     Column("SHARE", is_number=True, spare=5),
-    Column("LOCAL QUEUES", may_be_cut=True, spare=8),
+    Column("LOCAL QUEUES", is_name=True, spare=8),
 )
 _WHAT: Final = (Column("FLAVOR", may_be_cut=True), Column("RESOURCE", may_be_cut=True))
 _AMOUNTS: Final = (

@@ -10,7 +10,7 @@ from rich.padding import Padding
 
 from drayman.cli.explain.drawing import unseen
 from drayman.cli.explain.layout import INDENT, Trimmed, plain, prose, section
-from drayman.cli.top.table import Cell, Column, Table
+from drayman.cli.table import Cell, Column, Table
 from drayman.questions.queues.shares import ShareAnswer, ShareRow, WorkRow
 from drayman.reasons.wording import counted
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _INDENT: Final = "  "
 _COLUMNS: Final = (
-    Column("QUEUE", may_be_cut=True, matters=True),
+    Column("QUEUE", is_name=True, stays=True),
     Column("QUOTA", is_number=True),
     Column("LIMIT", is_number=True, spare=2),
     Column("SHARE", is_number=True),
@@ -30,8 +30,8 @@ _COLUMNS: Final = (
     Column("PENDING", is_number=True, spare=1),
 )
 _WORK: Final = (
-    Column("WORK", may_be_cut=True, matters=True),
-    Column("QUEUE", may_be_cut=True, spare=2),
+    Column("WORK", is_name=True, stays=True),
+    Column("QUEUE", is_name=True),
     Column("GPUS", is_number=True),
     Column("PREEMPTIBLE", spare=1),
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from drayman.cli.output import print_verbatim
 from drayman.cli.prices import money
-from drayman.cli.top.table import Column, Table
+from drayman.cli.table import Column, Table
 from drayman.printable import printable
 from drayman.questions.trace import RECORDED
 from drayman.simulate.trace.report import PolicySummary, TraceReport

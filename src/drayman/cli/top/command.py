@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from drayman.api.struct import ApiStruct
-    from drayman.cli.top.table import Cell, Column
+    from drayman.cli.table import Cell, Column
     from drayman.questions.devices.reading import Reading
 
 _EPILOG: Final = """\b
@@ -32,7 +32,7 @@ Examples:
   drayman top pools --sort-by free       where something is left
   drayman top owners                     who holds how much, at which cost
 """
-_STATES: Final = ("used", "shared", "partitioned", "tainted", "unavailable", "free", "unknown")
+STATES: Final = ("used", "shared", "partitioned", "tainted", "unavailable", "free", "unknown")
 _DEVICE_ORDERS: Final = ("node", "driver", "device", "state", "holder")
 _CLAIM_ORDERS: Final = ("name", "node", "state", "devices", "age")
 _POOL_ORDERS: Final = ("name", "total", "used", "free", "tainted")
@@ -66,19 +66,19 @@ class Listing:
         return {self.name: [codec.to_dict(row) for row in self.rows], **self.more}
 
     def drawn(self, out: Console) -> RenderableType:
-        from drayman.cli.top.table import Table
+        from drayman.cli.table import Table
 
         return Table(self.columns, self.cells).text(out.width)
 
     def plain(self, out: Console) -> str:
-        from drayman.cli.top.table import Table
+        from drayman.cli.table import Table
 
         return Table(self.columns, self.cells).plain()
 
 
 def _without_fixed(columns: Sequence[Column], **given: str | None) -> list[Column]:
     """The columns, those of which an option gives the only value to be left out first."""
-    from drayman.cli.top.table import EXTRA
+    from drayman.cli.table import EXTRA
 
     return [replace(each, spare=EXTRA) if given.get(each.title) else each for each in columns]
 
@@ -92,13 +92,14 @@ def _without_fixed(columns: Sequence[Column], **given: str | None) -> list[Colum
 @click.option(
     "--state",
     "states",
-    type=click.Choice(_STATES),
+    type=click.Choice(STATES),
     multiple=True,
     help="Only devices in this state.",
 )
 @click.option("--sort-by", type=click.Choice(_DEVICE_ORDERS), default="node", show_default=True)
 @watch_option
 @format_option
+@snapshot_option
 @cluster_options
 def devices(
     node_name: str | None,
@@ -107,6 +108,7 @@ def devices(
     sort_by: str,
     watch: bool,
     output_format: str | None,
+    snapshot: str | None,
     where: Where,
 ) -> None:
     """List devices: where each is, who has it, and what is left of it.
@@ -147,7 +149,7 @@ def devices(
         columns = _without_fixed(DEVICE_COLUMNS, NODE=node_name, DRIVER=driver)
         return Listing("devices", columns, [device_cells(row) for row in rows], rows)
 
-    show(Asked(where, output_format, watch), picture)
+    show(Asked(where, output_format, watch, snapshot=snapshot), picture)
 
 
 @click.command(
@@ -158,6 +160,7 @@ def devices(
 @click.option("--sort-by", type=click.Choice(_CLAIM_ORDERS), default="name", show_default=True)
 @watch_option
 @format_option
+@snapshot_option
 @cluster_options
 def claims(
     namespace: str | None,
@@ -165,6 +168,7 @@ def claims(
     sort_by: str,
     watch: bool,
     output_format: str | None,
+    snapshot: str | None,
     where: Where,
 ) -> None:
     """List claims: what they have, where, and for which pods.
@@ -187,7 +191,7 @@ def claims(
         columns = _without_fixed(CLAIM_COLUMNS, NAMESPACE=namespace, NODE=node_name)
         return Listing("claims", columns, [claim_cells(row, now) for row in rows], rows)
 
-    asked = Asked(where, output_format, watch, namespace, needs_claims=True)
+    asked = Asked(where, output_format, watch, namespace, needs_claims=True, snapshot=snapshot)
     show(asked, picture)
 
 
@@ -200,6 +204,7 @@ def claims(
 @click.option("--sort-by", type=click.Choice(_POOL_ORDERS), default="name", show_default=True)
 @watch_option
 @format_option
+@snapshot_option
 @cluster_options
 def pools(
     node_name: str | None,
@@ -207,6 +212,7 @@ def pools(
     sort_by: str,
     watch: bool,
     output_format: str | None,
+    snapshot: str | None,
     where: Where,
 ) -> None:
     """List pools: whether all of their slices are there, and how their devices are used.
@@ -232,7 +238,7 @@ def pools(
         columns = _without_fixed(POOL_COLUMNS, NODE=node_name, DRIVER=driver)
         return Listing("pools", columns, [pool_cells(row) for row in rows], rows)
 
-    show(Asked(where, output_format, watch), picture)
+    show(Asked(where, output_format, watch, snapshot=snapshot), picture)
 
 
 @click.command(

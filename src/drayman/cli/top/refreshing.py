@@ -1,7 +1,7 @@
 """Shows the state of a cluster's devices, once or repeatedly, headed by which cluster it is.
 
-On a terminal that supports it, `--watch` redraws in place. Elsewhere each picture that differs from the last is printed, with a blank line
-between, and `-o` prints a document for each.
+On a terminal that supports it, `--watch` redraws in place what fits on the screen. Otherwise each picture that differs from the last is
+printed, with a blank line between, and `-o` prints a document for each.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from drayman.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-    from rich.live import Live
 
+    from drayman.cli.frames import Frames
     from drayman.cluster import HttpClient
     from drayman.questions.devices.reading import Reading
 
@@ -179,7 +179,7 @@ class _Screen:
         self._title = title
         self._named = named
         self._out = console()
-        self._live: Live | None = None
+        self._frames: Frames | None = None
         self._until = until
         self._remarks: tuple[str, ...] = ()
         self._latest: Data | None = None
@@ -199,7 +199,7 @@ class _Screen:
         elif not self._out.is_terminal:
             self._show_text(picture)
         elif self._asked.watch and can_redraw(self._out):
-            self._redraw(picture.drawn(self._out))
+            self._redraw(picture.drawn(self._out), is_news=self._is_news(picture.data()))
         elif not self._asked.watch or self._is_news(picture.data()):
             if self._shown > 1:
                 self._out.print()
@@ -234,9 +234,9 @@ class _Screen:
         self._shown += 1
         return True
 
-    def _redraw(self, picture: RenderableType) -> None:
-        from rich.live import Live
+    def _redraw(self, picture: RenderableType, *, is_news: bool) -> None:
+        from drayman.cli.frames import Frames
 
-        if self._live is None:
-            self._live = self._until.enter_context(Live(console=self._out, auto_refresh=False))
-        self._live.update(self._headed(picture), refresh=True)
+        if self._frames is None:
+            self._frames = self._until.enter_context(Frames(self._out))
+        self._frames.show(self._headed(picture), is_news=is_news)

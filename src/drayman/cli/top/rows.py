@@ -8,7 +8,7 @@ from typing import Final
 
 from drayman.apiserver.kinds.tables import age_of
 from drayman.cli.prices import money
-from drayman.cli.top.table import EXTRA, STYLES, Cell, Column
+from drayman.cli.table import EXTRA, STYLES, Cell, Column
 from drayman.placement.occupancy import State
 from drayman.questions.devices.claim_rows import MANY_NODES, ClaimRow
 from drayman.questions.devices.owners import OwnerRow, OwnerTotal
@@ -23,13 +23,13 @@ _NAMES_SHOWN: Final = 3
 # --- Devices --------------------------------------------------------------------------------------
 
 DEVICE_COLUMNS: Final = (
-    Column("NODE", may_be_cut=True),
+    Column("NODE", is_name=True),
     Column("DRIVER", may_be_cut=True),
-    Column("POOL", may_be_cut=True, empty=NOTHING),
-    Column("DEVICE", may_be_cut=True, matters=True),
+    Column("POOL", is_name=True, empty=NOTHING),
+    Column("DEVICE", is_name=True, stays=True),
     Column("KIND", spare=EXTRA),
     Column("STATE"),
-    Column("HOLDER", may_be_cut=True, is_list=True, spare=1),
+    Column("HOLDER", is_name=True),
     Column("LEFT", empty=NOTHING, spare=2),
 )
 
@@ -78,8 +78,8 @@ _POOL_STATES: Final = (
 
 POOL_COLUMNS: Final = (
     Column("DRIVER", may_be_cut=True),
-    Column("POOL", may_be_cut=True),
-    Column("NODE", may_be_cut=True, empty=NOTHING),
+    Column("POOL", is_name=True, stays=True),
+    Column("NODE", is_name=True, empty=NOTHING),
     Column("GEN", is_number=True),
     Column("SLICES", is_number=True, spare=EXTRA),
     Column("PROBLEM", empty=NOTHING),
@@ -123,14 +123,14 @@ def _node_of(row: PoolRow) -> str:
 # --- Claims ---------------------------------------------------------------------------------------
 
 CLAIM_COLUMNS: Final = (
-    Column("NAMESPACE", may_be_cut=True),
-    Column("NAME", may_be_cut=True, matters=True),
+    Column("NAMESPACE", is_name=True),
+    Column("NAME", is_name=True, stays=True),
     Column("STATE"),
-    Column("NODE", may_be_cut=True),
+    Column("NODE", is_name=True),
     Column("DEVICES", is_number=True, spare=2),
-    Column("PODS", may_be_cut=True, is_list=True, spare=1),
+    Column("PODS", is_name=True),
     Column("AGE", spare=3),
-    Column("DEVICE NAMES", may_be_cut=True, spare=EXTRA),
+    Column("DEVICE NAMES", is_name=True, spare=EXTRA),
 )
 
 
@@ -164,8 +164,8 @@ def _listed(names: tuple[str, ...]) -> str:
 def owner_columns(currency: str) -> tuple[Column, ...]:
     """The columns of `top owners`, for costs in this currency."""
     return (
-        Column("NAMESPACE", may_be_cut=True, empty=NOTHING),
-        Column("OWNER", may_be_cut=True, matters=True, empty=NOTHING),
+        Column("NAMESPACE", is_name=True, empty=NOTHING),
+        Column("OWNER", is_name=True, stays=True, empty=NOTHING),
         Column("PODS", is_number=True, spare=2),
         Column("DEVICES"),
         Column("SINCE", empty=NOTHING, spare=1),

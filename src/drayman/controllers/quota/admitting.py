@@ -79,7 +79,7 @@ class Admitting:
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self._view = ClusterView(shared.informers)
-        self.devices = Devices(self._view, self._price_again)
+        self.devices = Devices(self._view, self._prices_changed)
         self._checks = followed_checks(shared.informers, self._checks_changed)
         self.rooms = RoomKeeping(
             shared,
@@ -199,7 +199,7 @@ class Admitting:
 
     def _checks_changed(self) -> None:
         if not self._is_new:
-            self._change(lambda state: state.books.after_checks())
+            self._change(lambda state: state.checks_changed(self._shared.clock()))
             self._are_queues_changed = True
             self._event.set()
 
@@ -262,10 +262,15 @@ class Admitting:
         metadata = notice.object.metadata
         self.look_at([(metadata.namespace, metadata.name)])
 
-    def _price_again(self, key: str) -> None:
-        self._change(lambda state: state.devices_changed(key))
-        namespace, _, name = key.partition("/")
-        self.look_at([(namespace, name)])
+    def _prices_changed(self) -> None:
+        self._event.set()
+
+    def _price_again(self) -> None:
+        """Read those again whose price may be another one."""
+        for key in self.devices.take_concerned():
+            self._change(partial(QuotaState.devices_changed, key=key))
+            namespace, _, name = key.partition("/")
+            self._changed[namespace, name] = None
 
     # Deciding.
 
@@ -380,6 +385,7 @@ class Admitting:
     async def _take_changes(self) -> None:
         if self._are_queues_changed:
             self._queues_changed()
+        self._price_again()
         while self._changed:
             key, _ = self._changed.popitem(last=False)
             self.tell(key)

@@ -18,7 +18,7 @@ from drayman.api.kueue import status_of
 from drayman.api.kueue_workload import Workload, WorkloadSpec, WorkloadStatus
 from drayman.api.meta import ObjectMeta
 from drayman.cluster.client import Client
-from drayman.cluster.errors import ClusterError, NotFoundError
+from drayman.cluster.errors import ClusterError, ForbiddenError, NotFoundError, is_final
 from drayman.cluster.event_buffer import Reference
 from drayman.cluster.informer import Handler, Notice
 from drayman.cluster.informers import Informers
@@ -141,8 +141,17 @@ class WorkloadBook:
             each for key in self._informer.cache.names() if (each := self.find(key)) is not None
         ]
 
-    async def create(self, body: JsonObject) -> Known:
-        made = await self._client.create(_VALUES, body)
+    async def create(self, body: JsonObject, refused: Callable[[str], None]) -> Known:
+        """Make a Workload. `refused` is called with the reason if the server will not have it, for its name or its content.
+
+        Raises ClusterError, in that case as well.
+        """
+        try:
+            made = await self._client.create(_VALUES, body)
+        except ClusterError as error:
+            if is_final(error) or isinstance(error, ForbiddenError):
+                refused(str(error))
+            raise
         return self._wrote(codec.convert(Workload, made))
 
     async def write_status(self, known_: Known, status: WorkloadStatus) -> Known:

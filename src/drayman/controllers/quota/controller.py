@@ -13,6 +13,7 @@ from drayman.cluster.recording import EventRecorder
 from drayman.cluster.resources import PODS
 from drayman.controllers.quota.admitting import Admitting
 from drayman.controllers.quota.ancestors import Ancestors
+from drayman.controllers.quota.charged import ChargedPods, ChargeGuard
 from drayman.controllers.quota.configuration import QueueConfiguration
 from drayman.controllers.quota.jobs import QueuedJobs
 from drayman.controllers.quota.lives import Lives
@@ -41,24 +42,32 @@ class QuotaController:
         source: ConfigurationSource | None = None,
         clock: Clock = time.time,
         tally: QueueTally | None = None,
+        guard: ChargeGuard | None = None,
     ) -> None:
+        """`guard`: what a scheduler in the same process asks which pods are charged."""
         self._source = source or ConfigurationSource()
         self._shared = Shared(client, informers, clock=clock, tally=tally)
         self._shared.configuration = self._source.current
         self._admitting = Admitting(self._shared)
         current = self._source.current
         self._admitting.devices.set_mappings(current.mappings, current.gates)
-        owners, ancestors = Owners(client), Ancestors()
+        owners, ancestors = Owners(client), Ancestors(client)
         self._jobs = {
             (kind.group, kind.kind): QueuedJobs(self._shared, kind, ancestors) for kind in KINDS
         }
         for jobs in self._jobs.values():
             owners.add(jobs.resource, jobs.exists)
+        self._charged = ChargedPods(
+            self._shared, self._admitting, ancestors, guard or ChargeGuard()
+        )
+        for jobs in self._jobs.values():
+            jobs.listen(self._charged.object_changed)
         self._pods = QueuedPods(self._shared)
         owners.add(PODS.as_values(), self._pods.exists)
         self._seating = Seating(self._shared)
         self._elastic = ElasticPods(self._shared)
-        self._lives = Lives(self._shared, self._admitting, owners)
+        self._lives = Lives(self._shared, self._admitting, owners, self._charged.is_in_use)
+        self._charged.listen(self._lives.loop.queue.add)
         self._status = QueueStatus(self._shared, self._admitting)
         self._protecting = Protecting(self._shared, self._admitting)
         self._published = PublishedConfiguration(self._shared, self._source)
@@ -84,6 +93,7 @@ class QuotaController:
                 self._lives.loop,
                 self._status.loop,
                 self._protecting.loop,
+                self._charged.loop,
             ):
                 loop.start(group)
             group.create_task(self._admitting.run(), name="admission")

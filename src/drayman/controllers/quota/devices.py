@@ -1,10 +1,8 @@
-"""The price of devices as the cluster is now, and whom a change of classes, slices, claims, templates, taints or nodes concerns."""
+"""The price of devices as the cluster is now, and the Workloads that a change of objects or nodes concerns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
-from operator import or_
 from typing import Any
 
 from drayman.api.core import Node
@@ -18,21 +16,31 @@ from drayman.api.resource import (
 from drayman.cluster.informer import Notice
 from drayman.controllers.quota.view import DELETED, ClusterView
 from drayman.quota.charging.mappings import DeviceClassMappings
-from drayman.quota.charging.outcome import Dependencies, PriceRefusal
+from drayman.quota.charging.outcome import PriceRefusal
 from drayman.quota.charging.pricing import DevicePricing
 from drayman.quota.charging.rules import Gates
-from drayman.quota.charging.waking import Changed, PriceDependents
+from drayman.quota.charging.waking import (
+    Changed,
+    KeptPrices,
+    PriceDependents,
+    depends_on,
+    question_of,
+)
 from drayman.quota.demands import Charged, PodSetRequest
 
 
 class Devices:
-    """Prices Workloads, and remembers what each price was made from."""
+    """Prices Workloads, and keeps prices until something that they were made from changes."""
 
-    def __init__(self, view: ClusterView, concerned: Callable[[str], None]) -> None:
-        """`concerned` is called with the key of each Workload whose price may be another one."""
+    def __init__(self, view: ClusterView, changed: Callable[[], None]) -> None:
+        """`changed` is called when there are Workloads whose price may be another one: see `take_concerned`."""
         self._view = view
-        self._concerned = concerned
-        self._waiting = PriceDependents()
+        self._report = changed
+        self._waiting: PriceDependents[str] = PriceDependents()
+        self._kept = KeptPrices()
+        self._drivers: frozenset[str] = frozenset()
+        """Drivers whose devices have changed. Slices change in bursts, so the concerned Workloads are determined once for a burst."""
+        self._concerned: dict[str, None] = {}
         self._pricing: DevicePricing | None = None
         self._mappings = DeviceClassMappings()
         self._gates = Gates()
@@ -47,18 +55,24 @@ class Devices:
         flavor: Mapping[str, str] | None = None,
     ) -> Mapping[str, Charged] | PriceRefusal:
         """What one pod of each set costs, and what the set costs once."""
-        if (
-            flavor is not None
-        ):  # It depends on nothing that the price in the whole cluster does not depend on.
-            return self._prices().price_workload(namespace, pod_sets, flavor=flavor)
         if not any(each.may_ask_for_devices for each in pod_sets):
             self._waiting.forget(workload)
             return {}
-        found = self._prices().price_workload(namespace, pod_sets, workload=workload)
-        priced = (found,) if isinstance(found, PriceRefusal) else tuple(found.values())
-        depends_on = reduce(or_, (each.depends_on for each in priced), Dependencies())
-        self._waiting.note(workload, depends_on)
+        self._apply_drivers()
+        question = question_of(namespace, pod_sets, flavor)
+        found = self._kept.get(question)
+        if found is None:
+            found = self._prices().price_workload(namespace, pod_sets, flavor=flavor)
+            self._kept.keep(question, found)
+        if flavor is None:  # In a flavor, it depends on nothing else.
+            self._waiting.note(workload, depends_on(found))
         return found
+
+    def take_concerned(self) -> list[str]:
+        """The keys of Workloads whose price may have changed since the last call."""
+        self._apply_drivers()
+        concerned, self._concerned = self._concerned, {}
+        return list(concerned)
 
     @property
     def mappings(self) -> DeviceClassMappings:
@@ -72,6 +86,7 @@ class Devices:
         """Charge devices under other names from now on."""
         changed = Changed.of_mappings(self._mappings, mappings)
         self._mappings, self._gates = mappings, gates
+        self._kept.clear()
         if self._pricing is not None:
             self._pricing.mappings, self._pricing.gates = mappings, gates
         self._notify(changed)
@@ -86,8 +101,22 @@ class Devices:
             self._notify(_changed(type_, notice))
 
     def _notify(self, changed: Changed) -> None:
-        for key in self._waiting.concerned_by(changed):
-            self._concerned(key)
+        if changed.drivers:
+            self._drivers |= changed.drivers
+            self._report()
+            return
+        self._apply(changed)
+        if self._concerned:
+            self._report()
+
+    def _apply_drivers(self) -> None:
+        if self._drivers:
+            drivers, self._drivers = self._drivers, frozenset()
+            self._apply(Changed(drivers=drivers))
+
+    def _apply(self, changed: Changed) -> None:
+        self._kept.drop(changed)
+        self._concerned.update(dict.fromkeys(self._waiting.concerned_by(changed)))
 
 
 def _changed(type_: type, notice: Notice[Any]) -> Changed:

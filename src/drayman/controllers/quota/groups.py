@@ -103,7 +103,10 @@ class PodGroups:
         except CompositionError as error:
             self._writes.record(present[0].pod, "Warning", "ErrWorkloadCompose", str(error))
             return
-        made = await self._shared.book.create(body)
+        made = await self._shared.book.create(
+            body,
+            lambda why: self._writes.record(present[0].pod, "Warning", "ErrWorkloadCompose", why),
+        )
         note = f"Created Workload: {key[0]}/{made.name}"
         self._writes.record(present[0].pod, "Normal", "CreatedWorkload", note)
 

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from drayman.api import codec
 from drayman.api.jobs import Job
 from drayman.api.kueue_workload import PodSet
+from drayman.api.meta import controller_of as owner_of
+from drayman.bounded import Bounded
 from drayman.cluster.errors import AlreadyExistsError
 from drayman.cluster.informer import Notice
 from drayman.cluster.patches import json_patch
@@ -24,6 +27,7 @@ from drayman.controllers.quota.prebuilt import adopt
 from drayman.controllers.quota.shared import Shared
 from drayman.controllers.quota.slices import JobSlices, admitted_count
 from drayman.controllers.quota.standing import is_stopped, may_run, release_quota, why_not
+from drayman.controllers.quota.view import DELETED
 from drayman.placement.gangs.dialects.kueue import POD_SET
 from drayman.workloads.dispatching.life import is_elsewhere
 from drayman.workloads.dispatching.names import is_left_to_dispatcher
@@ -36,7 +40,7 @@ from drayman.workloads.queued.composing import (
     workload_for,
 )
 from drayman.workloads.queued.conditions import OUT_OF_SYNC
-from drayman.workloads.queued.entering import is_below_queued
+from drayman.workloads.queued.entering import controller_of, is_below_queued
 from drayman.workloads.queued.kinds import JOB, Ended, QueuedKind
 from drayman.workloads.queued.names import ELASTIC, PREBUILT, PRIORITY_CLASS, labels_of, queue_of
 from drayman.workloads.queued.places import Object, read
@@ -52,6 +56,14 @@ from drayman.workloads.queued.starting import (
     suspend,
 )
 
+_SOON_S: Final = 0.1
+"""After which the cache should show an owner that exists."""
+_MOST_DECODED: Final = 1 << 10
+"""Jobs whose decoded form is kept: pods of one Job ask for it one by one."""
+
+Listener = Callable[[str, str, str], None]
+"""Told of a change of an object: its namespace, its uid, and the uid of what made it; empty if nothing did, or if it is gone."""
+
 
 class QueuedJobs:
     """The jobs of one kind."""
@@ -63,17 +75,19 @@ class QueuedJobs:
         self._slices = JobSlices(shared)
         self.resource = generic(kind.api_version, kind.plural, kind.kind)
         self.loop = Loop(f"queued {kind.plural}", self.reconcile)
+        self._listeners: list[Listener] = []
         self._find: Callable[[Key], Object | None]
         if kind is JOB:
             jobs = shared.informers.informer(JOBS)
             jobs.add_handler(self._job_changed)
-            self._find = lambda key: _as_object(jobs.cache.get(key[1], key[0]))
+            self._decoded: Bounded[str, tuple[Job, Object]] = Bounded(_MOST_DECODED)
+            self._find = lambda key: self._as_object(jobs.cache.get(key[1], key[0]))
         else:
             optional = replace(self.resource, optional=True)
             objects = shared.informers.informer(optional)
             objects.add_handler(self._object_changed)
             self._find = lambda key: objects.cache.get(key[1], key[0])
-        ancestors.add(kind, self._find)
+        ancestors.add(kind, self.resource, self._find)
 
     def exists(self, namespace: str, name: str, uid: str) -> bool:
         found = self._find((namespace, name))
@@ -83,13 +97,31 @@ class QueuedJobs:
         """A Workload of an object of this kind changed."""
         self.loop.queue.add((namespace, owner_name))
 
+    def listen(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+
     def _job_changed(self, notice: Notice[Job]) -> None:
         metadata = notice.object.metadata
         self.loop.queue.add((metadata.namespace, metadata.name))
+        owner = None if notice.type == DELETED else owner_of(metadata)
+        for listener in self._listeners:
+            listener(metadata.namespace, metadata.uid, "" if owner is None else owner.uid)
 
     def _object_changed(self, notice: Notice[JsonObject]) -> None:
         metadata = notice.object["metadata"]
-        self.loop.queue.add((metadata.get("namespace", ""), metadata["name"]))
+        namespace = metadata.get("namespace", "")
+        self.loop.queue.add((namespace, metadata["name"]))
+        owner = None if notice.type == DELETED else controller_of(notice.object)
+        for listener in self._listeners:
+            listener(namespace, metadata["uid"], "" if owner is None else str(owner.get("uid")))
+
+    def _as_object(self, job: Job | None) -> Object | None:
+        if job is None:
+            return None
+        known = self._decoded.get(job.metadata.uid)
+        if known is None or known[0] is not job:
+            known = self._decoded[job.metadata.uid] = (job, codec.to_dict(job))
+        return known[1]
 
     # What is to be done.
 
@@ -99,6 +131,9 @@ class QueuedJobs:
             return
         if not self._waits(obj):
             await self._wait_with_ancestor(obj)
+            return
+        if await self._ancestors.is_late(obj):
+            self.loop.queue.add_after(key, _SOON_S)
             return
         workload = await self._workload_of(obj)
         ended = self._kind.ended(obj)
@@ -132,14 +167,12 @@ class QueuedJobs:
         """Suspend an object that was made by one which waits. Whoever made it resumes it."""
         if self._kind.is_suspended(obj) or self._kind.ended(obj) is not None:
             return
-        for above in self._ancestors.of(obj):
-            if queue_of(above):
-                owned = self._shared.book.of_owner(above["metadata"]["uid"])
-                if not any(may_run(each) for each in owned):
-                    await self._suspend(
-                        obj, f"{above['metadata']['name']}, which it is part of, waits"
-                    )
-                return
+        above = self._ancestors.charged_owner(obj, self._shared.configuration.intake)
+        if above is None:
+            return
+        owned = self._shared.book.of_owner(above["metadata"]["uid"])
+        if not any(may_run(each) for each in owned):
+            await self._suspend(obj, f"{above['metadata']['name']}, which it is part of, waits")
 
     async def _workload_of(self, obj: Object) -> Known | None:
         """The Workload of an object. Others that it owns are deleted."""
@@ -180,11 +213,15 @@ class QueuedJobs:
         except CompositionError as error:
             self._record(obj, "ErrWorkloadCompose", str(error), warning=True)
             return
+
+        def refused(why: str) -> None:
+            self._record(obj, "ErrWorkloadCompose", why, warning=True)
+
         try:
-            made = await self._shared.book.create(body)
+            made = await self._shared.book.create(body, refused)
         except AlreadyExistsError as error:
             # One of that name that the object does not own is not ours to take; if it is, the cache will show it.
-            self._record(obj, "ErrWorkloadCompose", str(error), warning=True)
+            refused(str(error))
             raise
         self._record(obj, "CreatedWorkload", f"Created Workload: {made.key[0]}/{made.name}")
 
@@ -409,10 +446,6 @@ class QueuedJobs:
 
 def _is_slice(workload: Known) -> bool:
     return workload.workload.metadata.annotations.get(ELASTIC) == "true"
-
-
-def _as_object(job: Job | None) -> Object | None:
-    return None if job is None else codec.to_dict(job)
 
 
 def _within(pods: Mapping[str, int], pod_sets: Sequence[PodSet]) -> dict[str, int]:

@@ -116,10 +116,14 @@ class QueuedPods:
         except CompositionError as error:
             self._writes.record(pod, "Warning", "ErrWorkloadCompose", str(error))
             return
+
+        def refused(why: str) -> None:
+            self._writes.record(pod, "Warning", "ErrWorkloadCompose", why)
+
         try:
-            known = await self._shared.book.create(made)
+            known = await self._shared.book.create(made, refused)
         except AlreadyExistsError as error:
-            self._writes.record(pod, "Warning", "ErrWorkloadCompose", str(error))
+            refused(str(error))
             raise
         self._writes.record(
             pod, "Normal", "CreatedWorkload", f"Created Workload: {key_text(known)}"

@@ -116,6 +116,18 @@ class RoomKeeping:
             return True
         return self._used().clearing.fits(entry, admission, without)
 
+    def unseated(self, entry: Entry, admission: Admission) -> int:
+        """How many pods of a workload find no room as things are."""
+        return self._used().clearing.unseated(entry, admission)
+
+    def seats(self, entry: Entry, admission: Admission, node: str, without: frozenset[str]) -> int:
+        """How many pods of a workload find room on a node if others, by key, are gone."""
+        return self._used().clearing.seats(entry, admission, node, without)
+
+    def nodes_of(self, key: str) -> frozenset[str]:
+        """The nodes on which a workload has pods or room."""
+        return self._used().clearing.nodes_of(key)
+
     def speaks_for_shape(self, entry: Entry) -> bool:
         """Whether what is said of a workload holds for all of its queue that have its shape."""
         return self._in_use is not None and self._in_use.clearing.speaks_for_shape(entry)

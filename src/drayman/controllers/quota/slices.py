@@ -103,7 +103,12 @@ class JobSlices:
         # The template of a Job that runs has what its flavors have added.
         body["spec"]["podSets"] = [pod_set_body(larger)]
         try:
-            made = await self._shared.book.create(body)
+            made = await self._shared.book.create(
+                body,
+                lambda why: self._shared.book.record(
+                    workload, "Warning", "ErrWorkloadCompose", why
+                ),
+            )
         except AlreadyExistsError:
             return  # Of this very generation; the cache will show it.
         note = f"Created Workload: {made.key[0]}/{made.name}, for {wanted.count} pods"

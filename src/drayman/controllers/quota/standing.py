@@ -20,13 +20,7 @@ async def release_quota(shared: Shared, workload: Known) -> None:
 
 
 def may_run(workload: Known) -> bool:
-    status = workload.status
-    return (
-        life.is_admitted(status)
-        and life.holds_quota(status)
-        and not life.is_evicted(status)
-        and workload.spec.active
-    )
+    return life.may_run(workload.status, workload.spec)
 
 
 def is_stopped(workload: Known) -> bool:

@@ -26,6 +26,7 @@ from drayman.cluster import Client
 from drayman.cluster.errors import ClusterError, NotFoundError, StatusError
 from drayman.cluster.resources import RESOURCE_CLAIMS
 from drayman.driver_configs.decoding import ConfigError
+from drayman.driver_configs.memory_limits import refusal_of_limits, reserved_pods
 from drayman.drivers.kit.checkpoint import Checkpoint, Record
 from drayman.drivers.kit.claims import DeviceKey, claim_of, own_results, require_usable
 from drayman.drivers.kit.driver import Driver, Preparation
@@ -208,7 +209,10 @@ class Preparer:
     async def _prepare(self, ref: ClaimRef) -> Ready:
         record = await asyncio.to_thread(self._checkpoint.read, ref.uid)
         if record is not None and record.answer is not None:
-            if await self._is_current(record, ref):
+            current = await self._found_again(ref)
+            if self._is_current(record, current):
+                if current is not None:  # it may be reserved for more pods by now
+                    await self._require_limits(current)
                 await asyncio.to_thread(self._write_cdi, record, only_missing=True)
                 return record.answer
             _log.warning("claim %s has other devices by now; undoing what is prepared", ref)
@@ -227,23 +231,28 @@ class Preparer:
             claim=_what_matters(found),
             devices={each.name: each.device for each in claim.devices},
         )
-        await self._take(started)
+        await self._take(started, found)
         try:
             return await self._carry_out(claim, found, started)
         except Exception as error:
             await self._roll_back(started, error)
             raise
 
-    async def _is_current(self, record: Record, ref: ClaimRef) -> bool:
-        """Whether a claim still has the devices that are prepared for it. Where nobody can tell, what is prepared counts."""
+    async def _found_again(self, ref: ClaimRef) -> ResourceClaim | None:
+        """A claim that is prepared, as it is now; None where the server does not answer. What is prepared is used then."""
         try:
             async with asyncio.timeout(_CHECK_S):
-                found = await self._client.get(RESOURCE_CLAIMS, ref.name, ref.namespace)
+                return await self._client.get(RESOURCE_CLAIMS, ref.name, ref.namespace)
         except (ClusterError, TimeoutError) as error:
             _log.info("claim %s is answered as it was prepared: %s", ref, error)
+            return None
+
+    def _is_current(self, record: Record, found: ResourceClaim | None) -> bool:
+        """Whether a claim still has the devices that are prepared for it."""
+        if found is None or found.metadata.uid != record.uid:
             return True
         results = own_results(found, self._driver.name)
-        return found.metadata.uid != ref.uid or not results or results == record.results
+        return not results or results == record.results
 
     async def _read(self, ref: ClaimRef) -> ResourceClaim:
         try:
@@ -254,15 +263,30 @@ class Preparer:
         except TimeoutError:
             raise PrepareError(f"claim {ref}: the API server does not answer") from None
 
-    async def _take(self, record: Record) -> None:
+    async def _take(self, record: Record, found: ResourceClaim) -> None:
         """Write down that a claim gets its devices, unless others have them or something of them. Raises PrepareError."""
         async with self._locks.hold(_TAKING):
             await asyncio.to_thread(self._checkpoint.look)
             conflict = await self._conflict(record)
             if conflict:
                 raise PrepareError(conflict)
+            await self._require_limits(found)
             await asyncio.to_thread(self._checkpoint.write, record)
         self._metrics.prepared.set(len(self._checkpoint))
+
+    async def _require_limits(self, claim: ResourceClaim) -> None:
+        """Raises PrepareError if the programs that share a device of the claim may use more memory than it has."""
+        records = await asyncio.to_thread(lambda: list(self._checkpoint.records()))
+        devices = self._devices()
+        problem = refusal_of_limits(
+            self._driver.name,
+            claim,
+            [record.claim for record in records],
+            lambda result: devices.get((result.pool, result.device)),
+            reserved_pods,
+        )
+        if problem:
+            raise PrepareError(problem)
 
     async def _conflict(self, record: Record) -> str:
         """What keeps a claim from its devices; empty if nothing does."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec.structs import replace
 
 from drayman.api.core import Pod
@@ -14,7 +16,7 @@ from drayman.explain.answer import Explanation
 from drayman.explain.queues.composed import of_job, of_pod
 from drayman.explain.queues.forecast import Forecast
 from drayman.explain.queues.remedies import remedies_for
-from drayman.explain.queues.standing import Line
+from drayman.explain.queues.standing import Line, owned_by_uid
 from drayman.placement.world import World
 from drayman.quota.reading import key_of
 from drayman.reasons.reason import Headline, Reason
@@ -84,7 +86,7 @@ class QueuedHeadlines:
         self._found: dict[str, Headline] = {}
 
     def of_pod(self, pod: Pod) -> Headline:
-        key = _existing(self._known(), pod)
+        key = self._existing(pod)
         found = self._of(pod)
         return found if key is not None and self._known().runs_elsewhere(key) else _of_pod(found)
 
@@ -96,9 +98,14 @@ class QueuedHeadlines:
             self._line = Line(self._world)
         return self._line
 
+    def _existing(self, owner: Pod | Job) -> str | None:
+        line = self._known()
+        key = _existing(owner, line.owned)
+        return key if key in line.queues.workloads else None
+
     def _of(self, owner: Pod | Job) -> Headline:
         line = self._known()
-        key = _existing(line, owner)
+        key = self._existing(owner)
         if key is None:
             found = _workload_of(self._world, owner)
             return found if isinstance(found, Headline) else found[0].headline(found[1])
@@ -117,10 +124,12 @@ def _of_pod(headline: Headline) -> Headline:
 
 def _workload_of(world: World, owner: Pod | Job) -> tuple[Line, str] | Headline:
     """The workload of an object, made if there is none yet, or why none can be made."""
-    line = Line(world)
-    key = _existing(line, owner)
+    # An engine that knows all queues and workloads is most of the work, so it is built once, with a workload that does not exist yet.
+    key = _existing(owner, owned_by_uid(world.objects.queued_workloads))
     if key is not None:
-        return line, key
+        line = Line(world)
+        if key in line.queues.workloads:
+            return line, key
     held = Reason.GATED if isinstance(owner, Pod) else Reason.SUSPENDED
     if QUEUE not in owner.metadata.labels:
         text = f"It is held for a queue, but names none (label {QUEUE})."
@@ -154,11 +163,12 @@ def _incomplete(world: World, pod: Pod) -> Headline | None:
     return Headline.of(Reason.GANG_INCOMPLETE, text)
 
 
-def _existing(line: Line, owner: Pod | Job) -> str | None:
-    key = line.owned_by(owner.metadata.uid)
+def _existing(owner: Pod | Job, owned: Mapping[str, str]) -> str | None:
+    """The key of the workload of an object, where there is one. `owned` has the workloads of owners, by uid."""
+    key = owned.get(owner.metadata.uid)
     if key is None and isinstance(owner, Pod) and group_of(owner):
         key = key_of(owner.metadata.namespace, group_of(owner))
-    return key if key is not None and key in line.queues.workloads else None
+    return key
 
 
 def _explained(world: World, line: Line, key: str, kind: str, metadata: ObjectMeta) -> Explanation:

@@ -124,6 +124,20 @@ class WorldRoom:
             return entry.key not in self._roomless
         return clearing.fits(entry, admission, without)
 
+    def unseated(self, entry: Entry, admission: Admission) -> int:
+        """How many pods of a workload find no room as things are."""
+        clearing = self._cleared(admission)
+        return 0 if clearing is None else clearing.unseated(entry, admission)
+
+    def seats(self, entry: Entry, admission: Admission, node: str, without: frozenset[str]) -> int:
+        """How many pods of a workload find room on a node if others, by key, are gone."""
+        clearing = self._cleared(admission)
+        return 0 if clearing is None else clearing.seats(entry, admission, node, without)
+
+    def nodes_of(self, key: str) -> frozenset[str]:
+        """The nodes on which a workload has pods or room; none where no room is looked for."""
+        return frozenset() if self._clearing is None else self._clearing.nodes_of(key)
+
     def awaits(self, entry: Entry, admission: Admission, victims: frozenset[str]) -> None:
         """A workload has others driven out, and waits for their room."""
         clearing = self._cleared(admission)

@@ -39,6 +39,7 @@ from drayman.quota.demands import PodSetDemand, Unpriced
 from drayman.quota.entries import Entry, Holding
 from drayman.quota.flavors.asking import asked_of
 from drayman.quota.flavors.matching import mismatch
+from drayman.quota.reading import key_of
 from drayman.quota.reasons import NO_MATCHING_FLAVOR, SUSPENDED
 from drayman.quota.settings import IGNORE_UNDECLARED
 from drayman.quota.tree.nodes import FlavorAmounts
@@ -54,6 +55,15 @@ class NoRoom(Struct, frozen=True):
     message: str
     victims: tuple[str, ...] = ()
     """Who would be preempted for its room."""
+
+
+def owned_by_uid(workloads: Iterable[Workload]) -> dict[str, str]:
+    """The key of the workload of each owner, by the owner's uid."""
+    return {
+        owner.uid: key_of(each.metadata.namespace, each.metadata.name)
+        for each in workloads
+        for owner in each.metadata.owner_references
+    }
 
 
 class Line:
@@ -107,17 +117,9 @@ class Line:
         return found
 
     @cached_property
-    def _owned(self) -> Mapping[str, str]:
+    def owned(self) -> Mapping[str, str]:
         """The workload of each owner, by the owner's uid."""
-        return {
-            owner.uid: key
-            for key, workload in self.queues.workloads.items()
-            for owner in workload.metadata.owner_references
-        }
-
-    def owned_by(self, uid: str) -> str | None:
-        """The workload that was made for an object."""
-        return self._owned.get(uid)
+        return owned_by_uid(self.queues.workloads.values())
 
     def in_order(self, queue: ClusterQueueState) -> list[str]:
         """The keys of all that wait in a cluster queue, in its order: who waits for its victims comes first."""

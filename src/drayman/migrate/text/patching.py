@@ -21,6 +21,8 @@ from drayman.migrate.text.tree import Mapping, MappingEntry, Node, Scalar, Seque
 
 Object = dict[str, Json]
 _Lines = list[str]
+_REFERRING: Final = ("&", "*", "!", "<<")
+"""Signs in a flow collection that may refer to another place, so that its parts do not stand alone."""
 _MERGE: Final = "<<"
 """Merges the entries of another mapping; it is not a field, so it is there before and after."""
 
@@ -52,10 +54,10 @@ class _Patch:
             return self._collection(node, old, new)
         first, last = self._text.first_line(node), self._text.last_line(node)
         if first == last and _fits_in_line(node, new):
-            return [self._replaced_in_line(node, column, new)]
+            return [self._replaced_in_line(node, column, old, new)]
         notes = [f"{' ' * column}{each}" for each in self._text.comments(first, last)]
         if isinstance(node, Scalar) or not self._is_block(node):
-            return [*notes, f"{' ' * column}{flow_text(new)}"]
+            return [*notes, f"{' ' * column}{self._flow(node, old, new)}"]
         return [*notes, *self._shifted(self._render(new), column)]
 
     def _collection(self, node: Node, old: Json, new: Json) -> _Lines:
@@ -121,25 +123,60 @@ class _Patch:
             start = text.first_line(value)
             header = [self._from(first, column), *text.lines[first + 1 : start]]
             return [*header, *self._collection(value, old, new)]
-        return self._rendered_entry(entry, column, new)
+        return self._rendered_entry(entry, column, old, new)
 
-    def _rendered_entry(self, entry: MappingEntry, column: int, new: Json) -> _Lines:
+    def _rendered_entry(self, entry: MappingEntry, column: int, old: Json, new: Json) -> _Lines:
         text, value = self._text, entry.value
         first, last = text.first_line(entry), text.last_line(entry)
         if first == last and _fits_in_line(value, new):
-            return [self._replaced_in_line(value, column, new)]
+            return [self._replaced_in_line(value, column, old, new)]
         notes = [f"{' ' * column}{each}" for each in text.comments(first, last)]
         if isinstance(value, Mapping | Sequence) and value.is_flow:
-            return [*notes, f"{' ' * column}{flow_text(entry.key.text)}: {flow_text(new)}"]
+            key = self._source(entry.key)
+            return [*notes, f"{' ' * column}{key}: {self._flow(value, old, new)}"]
         return [*notes, *self._shifted(self._render({entry.key.text: new}), column)]
 
-    def _replaced_in_line(self, node: Node, column: int, new: Json) -> str:
+    def _replaced_in_line(self, node: Node, column: int, old: Json, new: Json) -> str:
         """The line of a scalar or flow collection with another value in it."""
         line = self._text.lines[self._text.first_line(node)]
         start = self._text.column(node.start)
-        written = scalar_text(new, node.style) if isinstance(node, Scalar) else flow_text(new)
+        written = self._flow(node, old, new)
         space = "" if start == 0 or line[start - 1] in " [{," else " "
         return f"{' ' * column}{line[column:start]}{space}{written}{line[start + node.end - node.start :]}"
+
+    def _flow(self, node: Node, old: Json, new: Json) -> str:
+        """A scalar or a flow collection on one line: what has not changed in it is copied, with its quotes."""
+        source = self._source(node)
+        if isinstance(node, Scalar):
+            is_same = canonical(old) == canonical(new) and not node.is_alias and "\n" not in source
+            return source if is_same else scalar_text(new, node.style)
+        if not node.is_flow or any(sign in source for sign in _REFERRING):
+            return flow_text(new)
+        if isinstance(node, Mapping) and isinstance(old, dict) and isinstance(new, dict):
+            return _like(source, self._flow_entries(node, old, new))
+        if isinstance(node, Sequence) and isinstance(old, list) and isinstance(new, list):
+            return _like(source, self._flow_items(node, old, new))
+        return flow_text(new)
+
+    def _flow_entries(self, node: Mapping, old: Object, new: Object) -> Iterator[str]:
+        added = _added_after(old, new)
+        for after in ("", *(entry.key.text for entry in node.entries)):
+            entry = node.entry(after)
+            if entry is not None and after in new:
+                value = self._flow(entry.value, old.get(after), new[after])
+                yield f"{self._source(entry.key)}: {value}"
+            for key in added.get(after, ()):
+                yield f"{flow_text(key)}: {flow_text(new[key])}"
+
+    def _flow_items(self, node: Sequence, old: list[Json], new: list[Json]) -> Iterator[str]:
+        for before, after in align(old, new):
+            if after is not None and before is not None:
+                yield self._flow(node.items[before], old[before], new[after])
+            elif after is not None:
+                yield flow_text(new[after])
+
+    def _source(self, node: Node) -> str:
+        return self._text.text[node.start : node.end]
 
     def _sequence(self, node: Sequence, old: list[Json], new: list[Json]) -> Iterator[str]:
         text = self._text
@@ -195,6 +232,12 @@ class _Patch:
 
     def _shifted(self, lines: _Lines, column: int) -> _Lines:
         return [f"{' ' * column}{line}" if line else line for line in lines]
+
+
+def _like(source: str, parts: Iterable[str]) -> str:
+    """The parts of a flow collection between its brackets, with the blanks that it has inside of them."""
+    blank = " " if source[1:2] == " " else ""
+    return f"{source[0]}{blank}{', '.join(parts)}{blank}{source[-1]}"
 
 
 def _added_after(old: Object, new: Object) -> dict[str, list[str]]:

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from drayman.node.agent.environment import SourceError, all_expanded, expanded
 from drayman.node.agent.processes import beneath
 from drayman.node.agent.processes.attempts import Bind, DeviceFile, Launch
+from drayman.node.agent.processes.roots import REVEALING_CAPABILITIES
 from drayman.node.agent.spec import (
     Container,
     PodSecurity,
@@ -46,8 +47,13 @@ def launch_of(
     own_root: bool,
     image_root: str = "",
     is_writable: bool = True,
+    hidden: Sequence[Path] = (),
+    hides: bool = False,
 ) -> Launch:
     """Raises SourceError and CdiError. `own_root` asks for a root of its own also where nothing is mounted.
+
+    `hidden` are real paths that a container does not see, as far as it has a root of its own. `hides` says whether the machine has the
+    means to keep them from a container of root.
 
     `image_root` is what the container sees instead of the host's files, and `is_writable` whether it may change that.
     """
@@ -61,11 +67,14 @@ def launch_of(
     devices = tuple(_device_file(completed(node)) for node in edits.device_nodes)
     own, security = container.security_context, security_of(pod, container)
     _refuse_root(pod, container, security)
+    has_root = bool(own_root or binds or devices or image_root)
     return Launch(
         argv=all_expanded(argv, everything),
         env=everything,
         cwd=container.working_dir or "/",
-        own_root=bool(own_root or binds or devices or image_root),
+        own_root=has_root,
+        hidden=tuple(map(str, hidden)),
+        is_sealed=has_root and hides and os.geteuid() == 0 and not reveals(container),
         image_root=image_root,
         is_writable=is_writable,
         binds=tuple(binds),
@@ -78,6 +87,17 @@ def launch_of(
         stdin_once=container.stdin_once,
         tty=container.tty,
     )
+
+
+def reveals(container: Container) -> bool:
+    """Whether a container asks for privileges with which nothing can be hidden from it."""
+    security = container.security_context
+    if security is None:
+        return False
+    capabilities = security.capabilities
+    added = () if capabilities is None else capabilities.add
+    names = {name.upper().removeprefix("CAP_") for name in added}
+    return security.privileged or not names.isdisjoint({"ALL", *REVEALING_CAPABILITIES})
 
 
 def _groups(of_pod: PodSecurity | None) -> tuple[int, ...]:

@@ -33,17 +33,22 @@ from drayman.node.agent.devices.claims import cdi_ids
 from drayman.node.agent.devices.device_status import device_statuses
 from drayman.node.agent.devices.health import DeviceHealth
 from drayman.node.agent.environment import OwnFacts, SourceError, environment
+from drayman.node.agent.folders import Hidden
 from drayman.node.agent.hindrances import reasons_of
 from drayman.node.agent.images import ImageError, Images
 from drayman.node.agent.launching import edits_for, launch_of
 from drayman.node.agent.lifecycle import Lives
 from drayman.node.agent.limiting import NodeLimits, cpus_of
-from drayman.node.agent.processes.attempts import Launch
+from drayman.node.agent.processes.attempts import Isolation, Launch
 from drayman.node.agent.reporting import StatusWriter, now
 from drayman.node.agent.spec import Container, RunnablePod, ignored_changes, ignored_fields
 from drayman.node.agent.status import status_of
 from drayman.node.agent.steps import Steps, next_steps, phase_after, running
-from drayman.node.agent.unusable import refuse_unusable, refuse_unusable_volumes
+from drayman.node.agent.unusable import (
+    refuse_hidden_volumes,
+    refuse_unusable,
+    refuse_unusable_volumes,
+)
 from drayman.node.agent.volumes.keeping import LOOK_AGAIN_S, PodVolumes
 from drayman.node.cgroups.limits import pod_limits
 from drayman.node.claims import ClaimsError, Devices, NodeClaims
@@ -69,8 +74,9 @@ class NodeContext:
     facts: OwnFacts
     pods_dir: Path
     cdi_dirs: Sequence[Path]
-    own_root: bool
-    """Whether containers get a root of their own also where they mount nothing."""
+    isolation: Isolation
+    """What keeps containers apart. Where it permits mounts, they get a root of their own also if they mount nothing."""
+    hidden: Hidden
     overlays: bool
     """Whether containers may change the roots of their images."""
     limits: NodeLimits
@@ -203,12 +209,15 @@ class PodWorker:
 
     async def _sleep(self, steps: Steps) -> None:
         """Until something happens or is due."""
-        due = [at for at in (steps.wait_until, self._retry_at, self._deadline()) if at is not None]
+        now = time.time()
+        delays = [at - now for at in (steps.wait_until, self._deadline()) if at is not None]
+        if self._retry_at is not None:
+            delays.append(self._retry_at - time.monotonic())
         if self.containers.are_starting:
-            due.append(time.time() + _OBSERVE_S)
+            delays.append(_OBSERVE_S)
         if steps.stop:
             return
-        delay = max(0.0, min(due) - time.time()) if due else None
+        delay = max(0.0, min(delays)) if delays else None
         try:
             async with asyncio.timeout(delay):
                 await self._wake.wait()
@@ -252,7 +261,7 @@ class PodWorker:
         if not names:
             self._retry_at = None
             return
-        if self._retry_at is not None and time.time() < self._retry_at:
+        if self._retry_at is not None and time.monotonic() < self._retry_at:
             return
         if self._lives.awaits_hook:
             return
@@ -280,12 +289,14 @@ class PodWorker:
         for name in names:
             self.containers.note(name, reason=reason, message=str(error))
         self._warn(event, str(error))
-        self._retry_at = time.time() + self._retry_s
+        self._retry_at = time.monotonic() + self._retry_s
         self._retry_s = min(2 * self._retry_s, _LONGEST_RETRY_S)
 
     async def _set_up(self) -> None:
         """What all containers need. Devices come last: they are what others wait for."""
         refuse_unusable_volumes(self.pod.spec.volumes)
+        if self._node.isolation.mounts:
+            refuse_hidden_volumes(self.pod.spec.volumes, self._node.hidden)
         await self._volumes.set_up(self.pod, pod_limits(self.typed).memory)
         if self._devices is None:
             self._devices = await self._node.claims.prepare(self.typed)
@@ -320,7 +331,9 @@ class PodWorker:
             env,
             self._volumes.paths,
             edits,
-            own_root=node.own_root,
+            own_root=node.isolation.mounts,
+            hidden=node.hidden.paths,
+            hides=node.isolation.hides,
             image_root=image_root,
             is_writable=self._may_write_root(container, image_root),
         )

@@ -28,13 +28,13 @@ from drayman.node.agent.devices.health import DeviceHealth
 from drayman.node.agent.devices.plugins import RegisteredPlugins
 from drayman.node.agent.devices.wiping import SliceWiper
 from drayman.node.agent.environment import OwnFacts
-from drayman.node.agent.folders import make_private
+from drayman.node.agent.folders import Hidden, make_private
 from drayman.node.agent.identity import AgentIdentity
 from drayman.node.agent.images import Images
 from drayman.node.agent.limiting import NodeLimits
 from drayman.node.agent.machine import Machine
 from drayman.node.agent.pods import NodeContext, PodWorker
-from drayman.node.agent.processes.attempts import may_mount, may_overlay
+from drayman.node.agent.processes.attempts import Isolation, may_overlay
 from drayman.node.agent.registering import NodeTakenError, Registration
 from drayman.node.agent.volumes.keeping import LOOK_AGAIN_S
 from drayman.node.claims import ClaimsError, NodeClaims
@@ -88,6 +88,8 @@ class AgentOptions:
     attend_again_s: float = ATTEND_AGAIN_S
     look_again_s: float = LOOK_AGAIN_S
     """How long a change of a ConfigMap or a Secret may go unnoticed by volumes."""
+    secrets: Sequence[Path] = ()
+    """What containers do not see besides the root: a data directory, files with credentials."""
     pod_pids: int | None = None
     """How many processes and threads a pod may have; None for as many as it likes."""
 
@@ -111,6 +113,12 @@ class AgentOptions:
     def pods_dir(self) -> Path:
         return self.root / "pods"
 
+    @property
+    def hidden(self) -> Hidden:
+        return Hidden.of(
+            (self.root, *self.secrets), (self.plugins_dir, self.registry_dir, self.cdi_dir)
+        )
+
 
 class NodeAgent:
     """Use it in `async with`, which registers the node and begins."""
@@ -121,6 +129,8 @@ class NodeAgent:
         self.server: NodeServer | None = None
         """Its own, for logs and commands."""
         self.workers: dict[str, PodWorker] = {}
+        self.api = AgentApi(self.workers)
+        """Logs and commands of its containers."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._unattended: dict[str, tuple[JsonObject, bool]] = {}
         """Pods whose worker could not be made or has failed, and whether the API does not have them any more."""
@@ -221,7 +231,8 @@ class NodeAgent:
             OwnFacts(options.name, machine.address, machine.allocatable),
             options.pods_dir,
             options.cdi_dirs,
-            await asyncio.to_thread(may_mount),
+            await self._isolation(),
+            options.hidden,
             options.images.have_roots and await asyncio.to_thread(may_overlay, options.root),
             self._limits(end),
             health,
@@ -239,6 +250,12 @@ class NodeAgent:
         for name, work in again.items():
             task = in_background(work, f"the {name} of the node", _log)
             end.push_async_callback(cancelled, task)
+
+    async def _isolation(self) -> Isolation:
+        found = await asyncio.to_thread(Isolation.here)
+        if found.exposed:
+            _log.warning("%s", found.exposed)
+        return found
 
     def _devices_changed(self, driver: str) -> None:
         for worker in self.workers.values():
@@ -264,9 +281,7 @@ class NodeAgent:
         where = ServerOptions(
             options.name, address, options.port, options.root, authority, options.approval_s
         )
-        server = NodeServer(
-            self.client, recorder, where, AgentApi(self.workers), registration.report
-        )
+        server = NodeServer(self.client, recorder, where, self.api, registration.report)
         self.server = server
         task = asyncio.create_task(server.run(), name="the server of the node")
         end.push_async_callback(cancelled, task)

@@ -337,7 +337,6 @@ def ignored_fields(pod: RunnablePod, container: Container) -> tuple[str, ...]:
     of_pod = pod.spec.security_context or PodSecurity()
     capabilities = own.capabilities or Capabilities()
     ignored = {
-        "privileged": own.privileged,
         "capabilities": bool(capabilities.add or capabilities.drop),
         "seccompProfile": _is_confined(counts.seccomp_profile),
         "appArmorProfile": _is_confined(counts.app_armor_profile),

@@ -1,15 +1,18 @@
-"""Texts of a pod that the API accepts, and of which the system makes nothing: with a NUL character no file, program or variable is named.
+"""What a pod says that the API accepts, and that a node refuses: texts with a NUL character, which name no file, program or variable, and
+paths of the machine that containers must not see.
 
-They are looked for before anything is made for a container, so that its owner learns which field it is.
+It is looked for before anything is made for a container, so that its owner learns which field it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from drayman.api.codec import to_dict
 from drayman.api.struct import Json
 from drayman.node.agent.environment import SourceError, expanded
+from drayman.node.agent.folders import Hidden
 from drayman.node.agent.handlers import Handler
 from drayman.node.agent.spec import Container, Volume
 
@@ -21,6 +24,16 @@ def refuse_unusable_volumes(volumes: Sequence[Volume]) -> None:
     """Raises SourceError."""
     for volume in volumes:
         _refuse_nul(f"volume {volume.name}", _all_texts("", to_dict(volume)))
+
+
+def refuse_hidden_volumes(volumes: Sequence[Volume], hidden: Hidden) -> None:
+    """Raises SourceError for a volume that would show the credentials of the cluster or the files of other pods."""
+    for volume in volumes:
+        if volume.host_path is not None and hidden.refuses(Path(volume.host_path.path)):
+            raise SourceError(
+                f"volume {volume.name}: hostPath.path {volume.host_path.path} has credentials of the cluster or files of pods,"
+                " which containers on this node must not see"
+            )
 
 
 def refuse_unusable(

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from drayman.api.core import Pod
-from drayman.api.pods import is_finished, is_leaving, used_claims
+from drayman.api.pods import containers_with, is_finished, is_leaving, used_claims
 from drayman.api.resource import ResourceClaim
 from drayman.api.times import moment_of, timestamp
 from drayman.cluster.cache import Cache
@@ -70,7 +70,11 @@ class SimulatedPods:
         self._attempts: dict[str, int] = {}
         self._waiting: dict[tuple[str, str], set[str]] = {}
         self.drivers = SimulatedDrivers(
-            context.claims, context.published.find, self._is_leaving, self._held_twice
+            context.claims,
+            context.published.find,
+            self._is_leaving,
+            self._held_twice,
+            self._programs,
         )
         self.claims = NodeClaims(NothingKept(), CachedClaims(context.claims), self.drivers)
         self.violations = 0
@@ -248,6 +252,17 @@ class SimulatedPods:
         """Whether every pod of a claim has ended, or is gone."""
         runs = (self._runs.get(pod) for pod in self.claims.pods_of(claim))
         return all(run is None or run.is_gone or run.is_over for run in runs)
+
+    def _programs(self, claim: ResourceClaim, request: str) -> int:
+        """The containers that use the devices of a request, of the pods that the claim is reserved for."""
+        counts = []
+        for consumer in claim.status.reserved_for:
+            run = self._runs.get(consumer.uid)
+            if run is None:
+                counts.append(1)
+            elif not run.is_over:
+                counts.append(max(1, containers_with(run.pod, claim.metadata.name, request)))
+        return max(1, sum(counts))
 
     def _held_twice(self, claim: ClaimRef, problem: str) -> None:
         self.violations += 1

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from drayman.api.resource import DeviceRequestAllocationResult, ResourceClaim
 from drayman.cluster.cache import Cache
 from drayman.driver_configs.known import FindDevice, refusal_of_allocation
+from drayman.driver_configs.memory_limits import Programs, refusal_of_limits, reserved_pods
 from drayman.inventory import DeviceId
 from drayman.node.claims import Held
 from drayman.plugins.model import Answers, ClaimRef, Failed, Ready, ReadyDevice, Removals
@@ -61,8 +62,10 @@ class SimulatedDrivers:
         find: FindDevice,
         is_leaving: Callable[[str], bool],
         held_twice: HeldTwice,
+        programs: Programs = reserved_pods,
     ) -> None:
         """`find` says which devices there are; `is_leaving` says of the uid of a claim whether it is being taken down."""
+        self._programs = programs
         self._claims = claims
         self._find = find
         self._is_leaving = is_leaving
@@ -87,16 +90,21 @@ class SimulatedDrivers:
 
     def _prepare(self, driver: str, ref: ClaimRef) -> Ready | Failed:
         known = self._prepared.get((driver, ref.uid))
-        if known is not None:
-            return known.answer
         claim = self._claims.get(ref.name, ref.namespace)
+        if known is not None:
+            problem = "" if claim is None else self._beyond_memory(driver, claim)
+            return Failed(problem) if problem else known.answer
         if claim is None or claim.metadata.uid != ref.uid:
             return Failed("the claim is not there any more")
         results = [result for result in claim.status.results if result.driver == driver]
         exclusive = tuple(
             dict.fromkeys(DeviceId.of(result) for result in results if result.is_exclusive)
         )
-        problem = self._refusal(driver, claim, results) or self._busy(ref, exclusive)
+        problem = (
+            self._refusal(driver, claim, results)
+            or self._busy(ref, exclusive)
+            or self._beyond_memory(driver, claim)
+        )
         if problem:
             return Failed(problem)
         answer = Ready(tuple(map(_ready, results)))
@@ -112,6 +120,13 @@ class SimulatedDrivers:
             if self._find(result) is None:
                 return f"device {DeviceId.of(result)} is not there"
         return refusal_of_allocation(driver, claim, self._find)
+
+    def _beyond_memory(self, driver: str, claim: ResourceClaim) -> str:
+        """Why the programs that share a device may use more memory than it has; empty if they do not."""
+        prepared = (each.claim for (of, _), each in self._prepared.items() if of == driver)
+        found = (self._claims.get(ref.name, ref.namespace) for ref in prepared)
+        others = [other for other in found if other is not None]
+        return refusal_of_limits(driver, claim, others, self._find, self._programs)
 
     def _busy(self, ref: ClaimRef, devices: Sequence[DeviceId]) -> str:
         for device in devices:

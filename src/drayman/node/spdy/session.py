@@ -123,6 +123,12 @@ class Session:
         """How many bytes are to be sent."""
         return len(self._out)
 
+    def release(self) -> None:
+        """The connection is over: forget what has arrived and what would have been sent."""
+        self._out.clear()
+        self._streams.clear()
+        self._reader = FrameReader()
+
     def take(self) -> bytes:
         """The bytes that are to be sent."""
         taken = bytes(self._out)

@@ -27,7 +27,9 @@ CLOSE: Final = 255
 """Of the channel in the second byte; version 5 only."""
 NORMAL_CLOSURE: Final = 1000
 MOST_BYTES: Final = 1024 * 1024
-"""Of one message. Clients send at most 32 KiB at a time."""
+"""Of one message of a node."""
+MOST_BYTES_OF_CLIENTS: Final = 256 * 1024
+"""Of one message of a client, of which a few are in memory for each session. kubectl sends at most 32 KiB at a time."""
 _NON_ZERO: Final = "NonZeroExitCode"
 _EXIT_CODE: Final = "ExitCode"
 _INTERNAL: Final = "Internal error occurred: "

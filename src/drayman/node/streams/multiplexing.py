@@ -102,6 +102,11 @@ class Stream:
         self._pieces.append(data)
         self.waiting += len(data)
 
+    def release(self) -> None:
+        """Forget what has not been read."""
+        self._pieces.clear()
+        self.waiting = 0
+
     def broken(self) -> None:
         self.is_broken = True
         if self.when_broken is not None:
@@ -240,6 +245,16 @@ class Multiplexer:
             else:
                 await self.pulse.wait()
 
+    def release(self) -> None:
+        """The connection is over: forget what was not read and not sent.
+
+        Streams and their connection refer to each other, and the collector of such circles may come by much later.
+        """
+        self._session.release()
+        for stream in self._streams.values():
+            stream.release()
+        self._streams.clear()
+
     async def leave(self, reading: asyncio.Task[None], writing: asyncio.Task[None]) -> None:
         """Say farewell, and read on until the other end has done so, too: what it has not read yet could be lost otherwise."""
         self._session.leave()
@@ -261,9 +276,10 @@ async def multiplexed(socket: Socket, *, is_client: bool) -> AsyncIterator[Multi
         if not streams.is_over:
             await streams.leave(reading, writing)
     finally:
-        await to_the_end(_closed(socket, reading, writing))
+        await to_the_end(_closed(streams, socket, reading, writing))
 
 
-async def _closed(socket: Socket, *tasks: asyncio.Task[None]) -> None:
+async def _closed(streams: Multiplexer, socket: Socket, *tasks: asyncio.Task[None]) -> None:
     await cancelled(*tasks)
+    streams.release()
     await socket.close(NORMAL_CLOSURE)

@@ -15,8 +15,8 @@ from drayman.node.streams.model import NodeApiError, StreamOptions, Streams, Win
 _log: Final = logging.getLogger(__name__)
 IDLE_S: Final = 4 * 3600.0
 """After so long without a byte in either direction a session ends, as a kubelet's does."""
-MOST_INPUT: Final = 16
-"""Messages of input that wait for a command. While they do, no more are read."""
+MOST_INPUT: Final = 64 * 1024
+"""Bytes of input that wait for a command. While more do, nothing is read from its client."""
 
 Work = Callable[[Streams], Awaitable[int]]
 
@@ -81,7 +81,10 @@ class _Client:
     def __init__(self, socket: Socket, options: StreamOptions) -> None:
         self._socket = socket
         self._options = options
-        self._input: asyncio.Queue[bytes] = asyncio.Queue(MOST_INPUT)
+        self._input: asyncio.Queue[bytes] = asyncio.Queue()
+        self._waiting = 0
+        """Bytes of input that the command has not read."""
+        self._has_room = asyncio.Event()
         self._is_input_over = not options.stdin
         self._size: asyncio.Queue[WindowSize] = asyncio.Queue(1)
         self._clock = asyncio.get_running_loop().time
@@ -98,19 +101,29 @@ class _Client:
             self._last = self._clock()
             channel, data = (received[0], received[1:]) if received else (-1, b"")
             if channel == channels.STDIN and data and is_open:
-                await self._input.put(data)
+                await self._keep(data)
             elif channel == channels.CLOSE and is_open and channels.is_end_of_input(data):
                 is_open = False
-                await self._input.put(b"")
+                self._input.put_nowait(b"")
             elif channel == channels.RESIZE and (size := channels.size_of(data)) is not None:
                 if self._size.full():  # the last one counts
                     self._size.get_nowait()
                 self._size.put_nowait(size)
 
+    async def _keep(self, data: bytes) -> None:
+        """Pass input on; returns when there is room for more."""
+        self._input.put_nowait(data)
+        self._waiting += len(data)
+        while self._waiting > MOST_INPUT:
+            self._has_room.clear()
+            await self._has_room.wait()
+
     async def read(self) -> bytes:
         if self._is_input_over:
             return b""
         data = await self._input.get()
+        self._waiting -= len(data)
+        self._has_room.set()
         self._is_input_over = not data
         return data
 

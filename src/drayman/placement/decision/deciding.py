@@ -22,7 +22,8 @@ from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
 from drayman.bounded import Bounded
 from drayman.inventory.allowance import UnfinishedError
-from drayman.placement.claims import BINDING_TIMEOUT_S, ClaimsNotReadyError
+from drayman.placement.charging import Uncharged
+from drayman.placement.claims import BINDING_TIMEOUT_S, ClaimLack, ClaimsNotReadyError
 from drayman.placement.decision.drafting import drafted
 from drayman.placement.decision.gathering import Suffix, counting, gathered
 from drayman.placement.decision.outcomes import (
@@ -32,6 +33,7 @@ from drayman.placement.decision.outcomes import (
     Lacking,
     NoNode,
     NoPlacement,
+    NotCharged,
     Outcome,
     PromisedAway,
     Unfinished,
@@ -42,6 +44,7 @@ from drayman.placement.fit import FITS, Cause, Verdict
 from drayman.placement.fit.verdict import NODE_AFFINITY
 from drayman.placement.nominations import Nominations
 from drayman.placement.placing import Found, NodeOrder, NotFound, Placer
+from drayman.placement.rivals import contested
 from drayman.placement.state import ClusterState
 
 _MOST_PLACERS: Final = 256
@@ -61,8 +64,10 @@ class Decider:
         suffix: Suffix | None = None,
         makes_claims_of: Callable[[Pod], bool] = lambda _: True,
         order: NodeOrder | None = None,
+        uncharged: Uncharged | None = None,
     ) -> None:
-        """`makes_claims_of` says whether claims are made here from a pod's templates; `suffix` ends their names.
+        """`makes_claims_of` says whether claims are made here from a pod's templates; `suffix` ends their names. `uncharged` knows which
+        pods no quota covers.
 
         `order` replaces the order in which nodes are taken, for comparisons.
         """
@@ -71,6 +76,7 @@ class Decider:
         self.demands = Demands(state, binding_timeout_s)
         self.suffix = suffix or counting()
         self.makes_claims_of = makes_claims_of
+        self.uncharged = uncharged
         self._policy = policy
         self._order = order
         self._placers: Bounded[object, Placer] = Bounded(_MOST_PLACERS)
@@ -224,12 +230,32 @@ def gather_claims(round_: Round, attempt: Attempt) -> Lacking | None:
     return None
 
 
+def be_charged(round_: Round, attempt: Attempt) -> NotCharged | None:
+    """A pod that waits in a queue is placed on account of quota, however it came about and whatever let it go."""
+    uncharged = round_.decider.uncharged
+    if uncharged is None:
+        return None
+    message = uncharged(attempt.pod, attempt.claims, round_.now)
+    return NotCharged(message) if message else None
+
+
 def wait_for_writes(round_: Round, attempt: Attempt) -> BeingWritten | None:
     """What another round does to a claim is not known until it is written."""
     for claim in attempt.claims:
         uid = claim.metadata.uid
         if uid and uid not in round_.changed and round_.decider.state.is_under_way(claim):
             return BeingWritten(claim)
+    return None
+
+
+def wait_for_contested_devices(round_: Round, attempt: Attempt) -> Lacking | None:
+    """A pod does not start with a device that another claim has as well, or had until it released it."""
+    for claim in attempt.claims:
+        why = contested(round_.decider.state, claim) if claim.metadata.uid else ""
+        if why:
+            name = claim.metadata.name
+            text = f'resource claim "{name}" cannot be used yet: {why}'
+            return Lacking(ClaimsNotReadyError(text, ClaimLack.CONTESTED, name))
     return None
 
 
@@ -289,7 +315,9 @@ NODE_STEPS: Final[tuple[NodeStep, ...]] = (
 )
 PRELIMINARIES: Final[tuple[Step, ...]] = (
     gather_claims,
+    be_charged,
     wait_for_writes,
+    wait_for_contested_devices,
     leave_what_is_promised,
     work_out_demand,
 )

@@ -22,7 +22,10 @@ def gathered(
 
     With `suffix`, claims that are still to be made from templates are drafted; without it, making them is left to others. Those that
     the pod shares with its group are always made by the controller, for the group.
+
+    Raises ClaimsNotReadyError, also where no class offers the share of a GPU that the pod asks for.
     """
+    state.gpu_shares.request(pod)  # which raises if it cannot be served
     if not pod.spec.resource_claims:
         return ()
     group = state.gangs.pod_group_of(pod)

@@ -28,6 +28,12 @@ class BeingWritten(Struct, frozen=True, eq=False):
     claim: ResourceClaim
 
 
+class NotCharged(Struct, frozen=True, eq=False):
+    """The pod waits in a queue, and no quota that was given covers it."""
+
+    message: str
+
+
 class PromisedAway(Struct, frozen=True, eq=False):
     """A claim of the pod is about to give its devices to a pod that is more important."""
 
@@ -65,5 +71,7 @@ class Fitting(Struct, frozen=True, eq=False):
     found: Found
 
 
-NoPlacement: TypeAlias = Lacking | BeingWritten | PromisedAway | Unfinished | NoNode | KeptOut
+NoPlacement: TypeAlias = (
+    Lacking | NotCharged | BeingWritten | PromisedAway | Unfinished | NoNode | KeptOut
+)
 Outcome: TypeAlias = NoPlacement | Placement

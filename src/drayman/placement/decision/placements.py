@@ -77,6 +77,12 @@ class Placement(Struct, frozen=True, eq=False):
         had = [claim.status.allocation for claim in self.held]
         return (*self.devices, *(each for each in had if each is not None))
 
+    @property
+    def all_claims(self) -> tuple[ResourceClaim, ...]:
+        """The claims of the pod as they will be."""
+        found = {claim.metadata.uid: claim for claim in (*self.held, *self.claims)}
+        return (*found.values(), *(item.claim for item in self.made))
+
     def with_claims_made(self, written: Mapping[ClaimKey, ResourceClaim]) -> Placement:
         """The same once its new claims exist: from then on they are ordinary claims."""
         if not self.made:

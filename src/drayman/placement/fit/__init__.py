@@ -11,7 +11,7 @@ from drayman.placement.fit.needs import PodNeeds, PodShape
 from drayman.placement.fit.neighbour_check import NO_NEIGHBOURS, NeighbourCheck
 from drayman.placement.fit.neighbourhood import EmptyNeighbourhood, Neighbourhood
 from drayman.placement.fit.node import NodeFacts, NodeShape
-from drayman.placement.fit.scores import balance, has_preferences, preferences
+from drayman.placement.fit.scores import balance, has_preferences, preferences, taint_scores
 from drayman.placement.fit.static import StaticVerdicts, static_verdict
 from drayman.placement.fit.usage import NodeUsage, usage_room, usage_verdict
 from drayman.placement.fit.verdict import (
@@ -54,6 +54,7 @@ __all__ = [
     "preferences",
     "refused_everywhere",
     "static_verdict",
+    "taint_scores",
     "unschedulable_message",
     "usage_room",
     "usage_verdict",

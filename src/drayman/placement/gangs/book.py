@@ -28,7 +28,7 @@ from drayman.api.resource import ResourceClaim
 from drayman.bounded import Bounded
 from drayman.inventory.undo import UndoLog
 from drayman.placement.claims import is_group
-from drayman.placement.gangs.declaring import Declaration
+from drayman.placement.gangs.declaring import Declaration, Declarations
 from drayman.placement.gangs.dialects import kai, kubernetes, kueue, own, plugin
 from drayman.placement.gangs.gang import (
     Dialect,
@@ -99,7 +99,8 @@ class GangBook:
         self._by_state: dict[MemberState, dict[GangKey, dict[str, Member]]] = {
             s: {} for s in MemberState
         }
-        self._stated: dict[GangKey, Counter[Declaration | Flaw]] = {}
+        self._stated: dict[GangKey, Declarations] = {}
+        self._changes = 0
         self._read: Bounded[GangKey, tuple[object, Gang | Flaw | None]] = Bounded(_MOST_READ)
 
     # Objects.
@@ -210,9 +211,9 @@ class GangBook:
     def gang(self, key: GangKey) -> Gang | Flaw | None:
         """The gang of this key, or why there is none. None for a group that is not a gang, and where no member states one."""
         source: object
-        if key in self._stated:
-            stated = frozenset(self._stated[key])
-            source = (stated, self.topologies.revision)
+        stated = self._stated.get(key)
+        if stated is not None:
+            source = (stated.change, self.topologies.revision)
         else:
             found = self._objects.get(key)
             if found is None:
@@ -221,8 +222,8 @@ class GangBook:
         kept = self._read.get(key)
         if kept is not None and kept[0] == source:
             return kept[1]
-        if key in self._stated:
-            gang: Gang | Flaw | None = _declared(key, tuple(self._stated[key]), self.topologies)
+        if stated is not None:
+            gang: Gang | Flaw | None = _declared(key, stated.telling(), self.topologies)
         else:
             gang = _read(key, self._objects[key], self.topologies)
         self._read[key] = (source, gang)
@@ -323,7 +324,9 @@ class GangBook:
             # A decision counts until the API server confirms it or it is taken back.
             decided = "" if known is None or known.pod.spec.node_name else known.node
             node = "" if pod.status.phase == _SUCCEEDED else pod.spec.node_name or decided
-            self._put(pod.metadata.uid, _member(pod, reading, node, is_known=True))
+            member = _member(pod, reading, node, is_known=True)
+            if member != known:
+                self._put(pod.metadata.uid, member)
         elif known is not None:
             self._put(known.uid, None)
 
@@ -353,7 +356,8 @@ class GangBook:
         key = member.membership.key
         self._by_state[member.state].setdefault(key, {})[member.uid] = member
         if member.stated is not None and _is_declared(key):
-            self._stated.setdefault(key, Counter())[member.stated] += 1
+            self._changes += 1
+            self._stated.setdefault(key, Declarations()).add(member.stated, self._changes)
 
     def _leave(self, member: Member) -> None:
         key, buckets = member.membership.key, self._by_state[member.state]
@@ -362,9 +366,8 @@ class GangBook:
             del buckets[key]
         if member.stated is not None and _is_declared(key):
             stated = self._stated[key]
-            stated[member.stated] -= 1
-            if not stated[member.stated]:
-                del stated[member.stated]
+            self._changes += 1
+            stated.remove(member.stated, self._changes)
             if not stated:
                 del self._stated[key]
 

@@ -6,7 +6,10 @@ compare, however many members there are.
 
 from __future__ import annotations
 
+import heapq
+from collections import Counter
 from collections.abc import Collection, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from msgspec import Struct
@@ -25,7 +28,7 @@ from drayman.placement.gangs.gang import (
 )
 
 
-class Declaration(Struct, frozen=True, kw_only=True):
+class Declaration(Struct, frozen=True, kw_only=True, cache_hash=True):
     """What one pod states about its gang, and about the subgroup that it is in."""
 
     least: int = 0
@@ -39,6 +42,54 @@ class Declaration(Struct, frozen=True, kw_only=True):
     """The Topology object that has the levels of the wishes, where they are not names of labels yet."""
     wish: Wish = NO_WISH
     slices: tuple[Slices, ...] = ()
+
+
+MOST_DIFFERENT: Final = MOST_SUBGROUPS + 2
+"""Members of a gang that state so many different things contradict each other: each subgroup has one declaration."""
+_MOST_SHOWN: Final = 8
+
+
+class Declarations:
+    """What the members of one gang state. However many members state different things, reading them takes a bounded number of steps."""
+
+    __slots__ = ("_counts", "_flawed", "_flaws", "change")
+
+    def __init__(self) -> None:
+        self._counts: Counter[Declaration | Flaw] = Counter()
+        self._flaws: list[tuple[str, int, Flaw]] = []
+        """A heap by text. Flaws that no member has any more leave it when they become the first."""
+        self._flawed: set[Flaw] = set()
+        """The flaws in the heap."""
+        self.change = 0
+        """Differs whenever different things are stated."""
+
+    def __bool__(self) -> bool:
+        return bool(self._counts)
+
+    def add(self, stated: Declaration | Flaw, change: int) -> None:
+        self._counts[stated] += 1
+        if self._counts[stated] > 1:
+            return
+        self.change = change
+        if isinstance(stated, Flaw) and stated not in self._flawed:
+            self._flawed.add(stated)
+            heapq.heappush(self._flaws, (str(stated), change, stated))
+
+    def remove(self, stated: Declaration | Flaw, change: int) -> None:
+        self._counts[stated] -= 1
+        if not self._counts[stated]:
+            del self._counts[stated]
+            self.change = change
+
+    def telling(self) -> tuple[Declaration | Flaw, ...]:
+        """As much of what is stated as decides what the gang is: a flaw if there is any, or else some declarations."""
+        while self._flaws:
+            flaw = self._flaws[0][-1]
+            if flaw in self._counts:
+                return (flaw,)
+            heapq.heappop(self._flaws)
+            self._flawed.discard(flaw)
+        return tuple(islice(self._counts, MOST_DIFFERENT))
 
 
 Sources = Mapping[str, str]
@@ -105,7 +156,10 @@ def _agreeing(declared: list[Declaration], members: Collection[str], sources: So
         values = {getattr(each, member) for each in declared}
         if len(values) > 1:
             field = f"metadata.annotations[{sources[member]}]"
-            shown = " and ".join(sorted(map(_shown, values)))
+            texts = sorted(map(_shown, values))
+            if len(texts) > _MOST_SHOWN:
+                texts[_MOST_SHOWN:] = [f"{len(texts) - _MOST_SHOWN} more"]
+            shown = " and ".join(texts)
             raise InvalidGangError(field, f"its pods state different things: {shown}")
 
 

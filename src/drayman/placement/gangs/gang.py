@@ -161,7 +161,7 @@ class FlawKind(Enum):
     """An object, or what pods say, does not make sense."""
 
 
-class Flaw(Struct, frozen=True):
+class Flaw(Struct, frozen=True, cache_hash=True):
     """Why there is no gang although pods are in one."""
 
     key: GangKey

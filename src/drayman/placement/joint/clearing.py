@@ -9,6 +9,12 @@ about once more in a trial without the victims alone: nobody goes for a gang tha
 Budgets and priorities come first: those who are protected by a budget, or more important than others, are not considered at all where the
 gang fits without them. Victims are parties, so gangs go as gangs.
 
+Queues permit some sets of victims and not others (`permitted`). Then the set that goes first by their order is tried like this. If the gang
+does not fit without it, other sets are (`victim_sets`), whole nodes first.
+
+A search ends with an answer. If it has decided about the gang as often as it may, it decides once more, without all that may go: if the
+gang fits then, they are the victims that are spared as above, and otherwise nobody goes.
+
 Where members depend on each other, or on pods elsewhere, nodes do not stand for themselves. Then, and where there are few victims, each of
 them is spared by a decision about the whole gang; beyond `MOST_SPARED` of them, all stay victims.
 """
@@ -29,6 +35,7 @@ from contextlib import AbstractContextManager
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from drayman.api.core import Pod
 from drayman.api.resource import ResourceClaim
@@ -39,14 +46,22 @@ from drayman.placement.joint.clearing_counts import Counts, Level, by_node
 from drayman.placement.joint.gangs import GangDecider, NoRoom, Starting
 from drayman.placement.joint.seating import Seating, Seats
 from drayman.placement.nodes import NodeState
-from drayman.placement.parties import Occupant, Party, in_order_of_return, leave
+from drayman.placement.parties import (
+    MembersApart,
+    Occupant,
+    Party,
+    in_order_of_going,
+    in_order_of_return,
+    leave,
+)
 from drayman.placement.pauses import Pauses, never
 from drayman.placement.preemption import CHANGED, Changed, Violating
 from drayman.placement.state import ClusterState
 from drayman.placement.trial import Trial
+from drayman.placement.victim_sets import Permitted, VictimSets
 
 MOST_DECISIONS: Final = 48
-"""How often a whole gang is decided about in one search. Beyond it the search is left for another time."""
+"""How often a whole gang is decided about to find victims, before those that may go are taken together."""
 MOST_SPARED: Final = 16
 """How many victims are spared by deciding about the whole gang without each of them."""
 
@@ -83,8 +98,7 @@ Listing = Callable[[Callable[[Occupant], bool]], Present]
 """Who is there now. The argument says of which members of a gang it is better that they go."""
 
 
-class _OutOfDecisions(Exception):
-    """The search takes too long."""
+_Found = tuple[Collection[str], Starting]
 
 
 class Clearing:
@@ -101,10 +115,12 @@ class Clearing:
         limited: Callable[[], AbstractContextManager[object]],
         is_due: Callable[[], bool] = never,
         reserve: Callable[[], None] = lambda: None,
+        permitted: Permitted[Party] | None = None,
     ) -> None:
         """`candidates` are the members that wait; `limited` limits the work of one decision; `is_due` says whether a break is due.
 
-        `reserve` counts, in a trial, what the gang may not have though it is free: room that is reserved for others.
+        `reserve` counts, in a trial, what the gang may not have though it is free: room that is reserved for others. `permitted` says
+        which of those that may be evicted may go together; None: all of them.
         """
         self._state = state
         self._refused = refused
@@ -114,15 +130,20 @@ class Clearing:
         self._violating = violating
         self._limited = limited
         self._reserve = reserve
+        self._permitted = permitted
         self._decisions = 0
+        self._gave_up = False
+        self._order: dict[str, int] = {}
+        """The order in which the victims that were found last may go."""
         self._pauses = Pauses(is_due)
 
     def search(self) -> ClearingSearch:
         """The cheapest way that is found."""
         try:
-            return (yield from self._search())
-        except (UnfinishedError, _OutOfDecisions):
+            found = yield from self._search()
+        except UnfinishedError:
             return CHANGED
+        return CHANGED if found is None and self._gave_up else found
 
     def _search(self) -> ClearingSearch:
         present = self._listing(lambda _: True)
@@ -134,7 +155,11 @@ class Clearing:
         if not present.parties:
             return None
         levels = yield from self._levels(present.parties)
-        found = yield from self._in_the_large(present, levels)
+        first = present if self._permitted is None else self._first_permitted(present, levels)
+        found = yield from self._in_the_large(first, levels)
+        if found is None and self._permitted is not None:
+            self._decisions = 0
+            found = yield from self._elsewhere(present, levels, self._permitted)
         if found is None:
             return None
         gone, starting = found
@@ -164,9 +189,9 @@ class Clearing:
 
     def _in_the_large(
         self, present: Present, levels: Mapping[int, Level]
-    ) -> Generator[None, None, tuple[Collection[str], Starting] | None]:
+    ) -> Generator[None, None, _Found | None]:
         """Who goes if whole nodes are cleared, by uid, and where the gang then starts."""
-        steps = sorted(set(levels.values()))
+        steps = sorted({levels[id(party)] for party in present.parties})
         counts = Counts(present.parties, self._homes(), lambda gone: self._amounts(present, gone))
         while steps:
             at, homes = yield from self._pauses.within(counts.first_enough(steps, levels))
@@ -178,6 +203,8 @@ class Clearing:
                 found = yield from self._in_home(counts, present, allowed, levels, home)
                 if found is not None:
                     return found
+                if self._is_out_of_decisions:
+                    return self._decided(present, present.parties)
             # What counting does not know is in the way. Where there are very many steps, not each of them is tried.
             steps = steps[at + 1 :]
             steps = steps[len(steps) // 2 :] if len(steps) > MOST_DECISIONS else steps
@@ -190,21 +217,20 @@ class Clearing:
         allowed: Sequence[Party],
         levels: Mapping[int, Level],
         home: Collection[str],
-    ) -> Generator[None, None, tuple[Collection[str], Starting] | None]:
+    ) -> Generator[None, None, _Found | None]:
         """The fewest nodes of a place that have to be cleared, those that cost least first."""
         order = counts.order(allowed, levels, home)
         least = counts.fewest(order, home)
         on_node = by_node(allowed)
         low, high, reach = least - 1, len(order), 0
-        best: tuple[Collection[str], Starting] | None = None
+        best: _Found | None = None
         number = least
-        while low < number <= high:
+        while low < number <= high and not self._is_out_of_decisions:
             touched = {id(p): p for name in order[:number] for p in on_node[name]}
             parties = _with_their_gangs(allowed, touched)
-            starting = self._decide(present, parties)
-            if starting is not None:
-                best = ({uid for party in parties for uid in party.uids}, starting)
-                high = number - 1
+            found = self._decided(present, parties)
+            if found is not None:
+                best, high = found, number - 1
             else:
                 low = number
             if best is None:
@@ -215,6 +241,74 @@ class Clearing:
             yield from self._pauses.if_due()
         return best
 
+    # Where queues permit some sets of victims only.
+
+    def _may_go(self, parties: Sequence[Party], levels: Mapping[int, Level]) -> list[Party]:
+        """Of parties, those that may go together, in the order in which they should."""
+        order = _in_order(parties, levels)
+        return list(order if self._permitted is None else self._permitted(order))
+
+    def _first_permitted(self, present: Present, levels: Mapping[int, Level]) -> Present:
+        """The victims that go first by the order of their queues, as many as may."""
+        return replace(present, parties=tuple(self._may_go(present.parties, levels)))
+
+    def _elsewhere(
+        self, present: Present, levels: Mapping[int, Level], permitted: Permitted[Party]
+    ) -> Generator[None, None, _Found | None]:
+        """Other victims that may go together, by uid, and where the gang then starts: without those that budgets protect if possible."""
+        counted = self._amounts(present, ())
+        if counted is None:
+            return None
+        now, need = counted
+        for is_protected in sorted({levels[id(party)][0] for party in present.parties}):
+            allowed = [p for p in present.parties if levels[id(p)][0] <= is_protected]
+            for home in self._homes():
+                missing = tuple(
+                    n - sum(now[h][i] for h in home if h in now) for i, n in enumerate(need)
+                )
+                sets = self._sets(present, allowed, levels, home, missing, permitted)
+                for victims in sets:
+                    if self._is_out_of_decisions:
+                        break
+                    found = None if victims is None else self._decided(present, victims)
+                    if found is not None:
+                        return found
+                    yield from self._pauses.if_due()
+        return None
+
+    def _sets(
+        self,
+        present: Present,
+        allowed: Sequence[Party],
+        levels: Mapping[int, Level],
+        home: Collection[str],
+        missing: Amounts,
+        permitted: Permitted[Party],
+    ) -> VictimSets[Party]:
+        apart = MembersApart(_in_order(allowed, levels), permitted)
+        on_node = by_node(apart.candidates)
+
+        def held(node: str, gone: Sequence[Party]) -> Amounts:
+            counted = self._amounts(present, gone)
+            return (
+                (0,) * len(missing)
+                if counted is None
+                else counted[0].get(node, (0,) * len(missing))
+            )
+
+        here = {name: on_node[name] for name in home if name in on_node}
+        return VictimSets(here, apart.permitted, held, missing)
+
+    def _are_permitted(self, parties: Sequence[Party]) -> bool:
+        """Whether these may go together after all: which members of a gang it can do without depends on where its others are."""
+        if self._permitted is None:
+            return True
+        last = len(self._order)
+        line = sorted(
+            parties, key=lambda p: min(self._order.get(each.uid, last) for each in p.members)
+        )
+        return len(self._permitted(line)) == len(parties)
+
     # In the small: who is spared.
 
     def _with_seats(
@@ -222,12 +316,18 @@ class Clearing:
     ) -> tuple[Present, list[Party] | None]:
         """Who is there, with those members of gangs going first that are where the gang has its seats, and who of them goes."""
         nodes = {seat.found.node.facts.name for seat in starting.seats}
-        present = self._listing(lambda each: each.node in nodes)
+        present = self._listed(nodes, gone)
         touched = {id(p): p for p in present.parties if not p.uids.isdisjoint(gone)}
         victims = _with_their_gangs(present.parties, touched)
         still = {uid for party in victims for uid in party.uids}
         lost = [uid for uid in gone if uid not in still and self._state.node_of(uid) is not None]
         return present, None if lost else victims
+
+    def _listed(self, nodes: Collection[str], gone: Collection[str]) -> Present:
+        """Who is there. A gang does without members on these nodes; where queues permit some sets only, without those that go by them."""
+        if self._permitted is None:
+            return self._listing(lambda each: each.node in nodes)
+        return self._listing(lambda each: each.uid in gone)
 
     def _sparedby_node(
         self,
@@ -273,8 +373,8 @@ class Clearing:
         """The gang fits without those who are left alone, or else without all. Both is looked at in the cluster as it is by now."""
         chosen = list(spared)
         present = self._listing(lambda each: each.node in nodes)
-        starting = self._decide(present, chosen)
-        if starting is None and len(spared) < len(victims):
+        starting = self._decide(present, chosen) if self._are_permitted(chosen) else None
+        if starting is None and len(spared) < len(victims) and self._are_permitted(victims):
             chosen = list(victims)
             starting = self._decide(present, chosen)
         if starting is None:
@@ -284,6 +384,8 @@ class Clearing:
                 if party.core is not None and any(party.core is each for each in chosen):
                     continue
                 yield from self._pauses.if_due()
+                if self._is_out_of_decisions:
+                    break
                 fewer = [each for each in chosen if each is not party]
                 without = self._decide(present, fewer)
                 if without is not None:
@@ -294,11 +396,13 @@ class Clearing:
 
     def _once_more(self, chosen: Sequence[Party], nodes: Collection[str]) -> Cleared | Changed:
         """The same victims in the cluster as it is now, if they may still go and still suffice."""
-        present = self._listing(lambda each: each.node in nodes)
         wanted = {uid for party in chosen for uid in party.uids}
+        present = self._listed(nodes, wanted)
         wanted = {uid for uid in wanted if self._state.node_of(uid) is not None}
         again = [party for party in present.parties if not party.uids.isdisjoint(wanted)]
         if {uid for party in again for uid in party.uids} != wanted:
+            return CHANGED
+        if not self._are_permitted(again):
             return CHANGED
         starting = self._decide(present, again)
         return CHANGED if starting is None else self._result(present, again, starting)
@@ -307,16 +411,26 @@ class Clearing:
 
     def _decide(self, present: Present, victims: Iterable[Party]) -> Starting | None:
         """Where the gang starts without these, and without those that leave anyway."""
-        if self._decisions >= MOST_DECISIONS:
-            raise _OutOfDecisions
         self._decisions += 1
         with self._state.trial() as trial, self._limited():
             _clear(trial, present, victims)
             self._reserve()
             outcome = self._deciding().decide_about(self._refused.gang.key, self._candidates)
-        if isinstance(outcome, NoRoom) and outcome.gave_up:
-            raise _OutOfDecisions
+        self._gave_up |= isinstance(outcome, NoRoom) and outcome.gave_up
         return outcome if isinstance(outcome, Starting) else None
+
+    def _decided(self, present: Present, victims: Sequence[Party]) -> _Found | None:
+        """These, by uid, and where the gang starts without them."""
+        starting = self._decide(present, victims)
+        if starting is None:
+            return None
+        uids = [each.uid for party in victims for each in party.members]
+        self._order = {uid: number for number, uid in enumerate(uids)}
+        return frozenset(uids), starting
+
+    @property
+    def _is_out_of_decisions(self) -> bool:
+        return self._decisions >= MOST_DECISIONS
 
     def _amounts(
         self, present: Present, victims: Iterable[Party]
@@ -375,6 +489,12 @@ def _clear(trial: Trial, present: Present, victims: Iterable[Party]) -> None:
         trial.free(claim)
     for party in (*present.leaving, *victims):
         party.leave(trial)
+
+
+def _in_order(parties: Sequence[Party], levels: Mapping[int, Level]) -> list[Party]:
+    """Parties in the order in which they go."""
+    protected = [uid for party in parties if levels[id(party)][0] for uid in party.uids]
+    return in_order_of_going(parties, protected)
 
 
 def _with_their_gangs(parties: Iterable[Party], touched: Mapping[int, Party]) -> list[Party]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
 from drayman.placement.domains.rooms import Amounts
-from drayman.placement.parties import Party
+from drayman.placement.parties import Party, earliest_start
 
 Level = tuple[bool, int]
 """How bad it is that a party goes: whether a budget protects it, and its priority."""
@@ -78,15 +78,16 @@ class Counts:
     def order(
         self, allowed: Sequence[Party], levels: Mapping[int, Level], home: Iterable[str]
     ) -> list[str]:
-        """The nodes of a place that can be cleared, those first of which the least is lost for what is gained."""
+        """The nodes of a place that can be cleared, those first of which the least is lost for what is gained, and of equals the newest."""
         on_node = by_node(allowed)
 
-        def cost(name: str) -> tuple[bool, Level, float, str]:
+        def cost(name: str) -> tuple[bool, Level, float, float, str]:
             parties = on_node[name]
             gain = self._gain(name)
             worst = max(levels[id(party)] for party in parties)
             number = sum(len(party.members) for party in parties)
-            return not gain, worst, number / (gain or 1), name
+            newest = -earliest_start(parties)
+            return not gain, worst, number / (gain or 1), newest, name
 
         return sorted((name for name in home if name in on_node), key=cost)
 

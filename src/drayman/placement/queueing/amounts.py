@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Final, NamedTuple
 
 
 class Amounts(NamedTuple):
     """So much of everything that queues count."""
 
-    gpu: int = 0
+    gpu: Fraction | int = 0
     cpu: int = 0
     memory: int = 0
 

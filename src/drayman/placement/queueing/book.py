@@ -10,6 +10,7 @@ Devices of a claim that several pods share are counted once, for one of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from fractions import Fraction
 from itertools import chain, takewhile
 from types import MappingProxyType
 from typing import Any, Final
@@ -44,12 +45,14 @@ class QueueBook:
         log: UndoLog,
         gangs: GangBook,
         gpus: Gpus,
+        shares: Callable[[Pod], tuple[Fraction | int, bool]],
         find_claim: Callable[[str, str], ResourceClaim | None],
         find_template: Callable[[str, str], ResourceClaimTemplate | None],
     ) -> None:
         self._log = log
         self._gangs = gangs
         self._gpus = gpus
+        self._shares = shares
         self._find_claim = find_claim
         self._find_template = find_template
         self._objects: dict[str, Queue | str] = {}  # or what is wrong with it
@@ -318,9 +321,9 @@ class QueueBook:
 
     def _amounts(self, pod: Pod) -> tuple[Amounts, bool]:
         """What a pod takes, and whether that is certain."""
-        is_certain = True
         shape, namespace = shape_of(pod), pod.metadata.namespace
-        gpus = sum(number for name, number in shape.extended if self._gpus.is_resource(name))
+        gpus, is_certain = self._shares(pod)
+        gpus += sum(number for name, number in shape.extended if self._gpus.is_resource(name))
         for entry, name in entry_claims(pod) if pod.spec.resource_claims else ():
             claim = self._find_claim(namespace, name) if name else None
             if name and self._payers.get((namespace, name)) != pod.metadata.uid:

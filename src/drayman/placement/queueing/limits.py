@@ -28,19 +28,19 @@ class Withheld(Struct, frozen=True):
     queue: str = ""
     """The queue whose limit or quota it is: that one, or one above it."""
     resource: str = ""
-    wanted: int = 0
-    used: int = 0
+    wanted: Amount = 0
+    used: Amount = 0
     """Of that queue; where quota is in the way, by work that is not preemptible."""
     bound: Amount = 0
     flaw: str = ""
     """Why there is no such queue."""
 
 
-def is_beyond(used: int, bound: Amount | None) -> bool:
+def is_beyond(used: Amount, bound: Amount | None) -> bool:
     """Whether more is used than a bound allows."""
     return bound is not None and used > bound
 
 
-def exceeds(used: int, more: int, bound: Amount | None) -> bool:
+def exceeds(used: Amount, more: Amount, bound: Amount | None) -> bool:
     """Whether a queue that uses so much may not have more. Work that takes nothing of a resource is not concerned."""
     return more > 0 and is_beyond(used + more, bound)

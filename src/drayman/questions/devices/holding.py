@@ -1,23 +1,12 @@
-"""Every device that is published, with the claims that hold it and its taints."""
+"""The devices of a cluster with the claims that hold them and their taints: each by itself, or those of a node that are alike together."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 
-from drayman.api.resource import DeviceTaintRule
 from drayman.api.struct import ApiStruct
-from drayman.cluster import Client
-from drayman.cluster.errors import ForbiddenError
-from drayman.cluster.resources import NODES, RESOURCE_CLAIMS
-from drayman.inventory.identity import DeviceId
-from drayman.questions.devices.finding import (
-    PublishedDevice,
-    devices,
-    is_about,
-    taint_rules,
-)
-from drayman.questions.devices.reading import allocated
-from drayman.questions.errors import no_such_node
+from drayman.placement.occupancy import DeviceStanding, State
+from drayman.questions.devices.reading import Reading
 from drayman.reasons.naming import taint_title
 
 
@@ -28,6 +17,7 @@ class HeldDevice(ApiStruct):
     pool: str
     device: str
     node: str
+    state: State
     claims: tuple[str, ...]
     """As namespace/name."""
     taints: tuple[str, ...]
@@ -39,48 +29,64 @@ class HeldDevices(ApiStruct):
     devices: tuple[HeldDevice, ...]
 
 
-async def held_devices(
-    client: Client, *, node: str | None = None, driver: str | None = None
-) -> tuple[HeldDevices, set[str]]:
-    """The devices, or only those of a node or a driver, and the existing drivers. Raises NoSuchObjectError for an unknown node."""
-    every = await devices(client)
-    chosen = [
-        found for found in every if node in (None, found.node) and driver in (None, found.driver)
+class DeviceGroup(ApiStruct):
+    """Devices of one node and driver in one state, with the same taints."""
+
+    node: str
+    driver: str
+    pool: str
+    state: State
+    taints: tuple[str, ...]
+    devices: tuple[str, ...]
+
+
+def held_devices(
+    reading: Reading,
+    *,
+    node: str | None = None,
+    driver: str | None = None,
+    states: Collection[str] = (),
+) -> HeldDevices:
+    """The devices, or only those of a node, a driver, or in some states."""
+    rows = (
+        _row(reading, standing)
+        for standing in reading.occupancy.devices.values()
+        if node in (None, standing.node)
+        and driver in (None, standing.id.driver)
+        and (not states or standing.state in states)
+    )
+    return HeldDevices(devices=tuple(rows))
+
+
+def groups(devices: Sequence[HeldDevice]) -> list[DeviceGroup]:
+    """Devices that are alike but for their names, in the order of their nodes and drivers."""
+    found: dict[tuple[object, ...], list[HeldDevice]] = {}
+    for each in devices:
+        key = (each.node, each.driver, each.pool, each.state, each.taints)
+        found.setdefault(key, []).append(each)
+    in_order = sorted(found.values(), key=lambda members: (members[0].node, members[0].driver))
+    return [
+        DeviceGroup(
+            node=members[0].node,
+            driver=members[0].driver,
+            pool=members[0].pool,
+            state=members[0].state,
+            taints=members[0].taints,
+            devices=tuple(each.device for each in members),
+        )
+        for members in in_order
     ]
-    if not chosen:
-        await _refuse_unknown(client, node, {found.node for found in every})
-    holders: dict[DeviceId, list[str]] = {}
-    for device, claim, _ in allocated((await client.list_all(RESOURCE_CLAIMS)).items):
-        holders.setdefault(device, []).append(f"{claim.metadata.namespace}/{claim.metadata.name}")
-    rules = await taint_rules(client)
-    rows = tuple(_row(found, holders, rules) for found in chosen)
-    return HeldDevices(devices=rows), {found.driver for found in every}
 
 
-async def _refuse_unknown(client: Client, node: str | None, with_devices: set[str]) -> None:
-    """Raises NoSuchObjectError for a node that does not exist. One that the user may not look up may exist."""
-    if node is None or node in with_devices:
-        return
-    try:
-        nodes = (await client.list_all(NODES)).items
-    except ForbiddenError:
-        return
-    known = {each.metadata.name for each in nodes}
-    if node not in known:
-        raise no_such_node(node, known)
-
-
-def _row(
-    found: PublishedDevice,
-    holders: Mapping[DeviceId, list[str]],
-    rules: Sequence[DeviceTaintRule],
-) -> HeldDevice:
-    taints = [*found.taints, *(rule.spec.taint for rule in rules if is_about(rule, found))]
+def _row(reading: Reading, standing: DeviceStanding) -> HeldDevice:
+    own = standing.id
+    claims = (share.claim.metadata for share in reading.shares.get(own, ()))
     return HeldDevice(
-        driver=found.driver,
-        pool=found.pool,
-        device=found.name,
-        node=found.node,
-        claims=tuple(holders.get(DeviceId(*found.key), ())),
-        taints=tuple(taint_title(each.key, each.value, each.effect) for each in taints),
+        driver=own.driver,
+        pool=own.pool,
+        device=own.device,
+        node=standing.node,
+        state=standing.state,
+        claims=tuple(dict.fromkeys(f"{each.namespace}/{each.name}" for each in claims)),
+        taints=tuple(taint_title(*taint) for taint in standing.taints),
     )

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 from drayman.api.core import Node, Pod
 from drayman.api.errors import SelectorError
 from drayman.api.quantity import Quantity
+from drayman.api.resource import Device, DeviceTaintRule, ResourceClaim, ResourceSlice
 from drayman.api.resource import DeviceRequestAllocationResult as Result
-from drayman.api.resource import DeviceTaintRule, ResourceClaim, ResourceSlice
 from drayman.cluster import Client, HttpClient
 from drayman.cluster.errors import ForbiddenError, NotFoundError
 from drayman.cluster.resources import (
@@ -26,11 +26,12 @@ from drayman.cluster.resources import (
     RESOURCE_SLICES,
     Resource,
 )
+from drayman.driver_configs.memory_limits import limits_of, reserved_pods
 from drayman.inventory import DeviceId
-from drayman.placement.occupancy import Occupancy, occupancy
+from drayman.placement.occupancy import DeviceStanding, Occupancy, occupancy
 from drayman.questions.devices.queue_names import QueueObjects, queue_names, read_queue_objects
-from drayman.questions.errors import MayNotListError, QuestionError, no_such_node
-from drayman.questions.reading import IN_PAGES, denied
+from drayman.questions.errors import MayNotListError, QuestionError, RefusedList, no_such_node
+from drayman.questions.reading import IN_PAGES, denied, raise_refused
 
 if TYPE_CHECKING:
     from drayman.placement.world import World
@@ -94,12 +95,21 @@ async def read(
 
     Raises QuestionError and ClusterError.
     """
-    nodes, slices, (rules, untainted), (claims, unseen), (pods, unmade) = await asyncio.gather(
-        _needed(client, NODES),
-        _needed(client, RESOURCE_SLICES),
-        _rules(client),
-        _claims(client, namespace, needed=needs_claims),
-        _pods(client, namespace) if with_pods else _no_pods(),
+    lists = (
+        asyncio.create_task(_needed(client, NODES)),
+        asyncio.create_task(_needed(client, RESOURCE_SLICES)),
+        asyncio.create_task(_rules(client)),
+        asyncio.create_task(_claims(client, namespace, needed=needs_claims)),
+        asyncio.create_task(_pods(client, namespace) if with_pods else _no_pods()),
+    )
+    await asyncio.gather(*lists, return_exceptions=True)
+    await raise_refused(client, (task.exception() for task in lists))
+    nodes, slices, (rules, untainted), (claims, unseen), (pods, unmade) = (
+        lists[0].result(),
+        lists[1].result(),
+        lists[2].result(),
+        lists[3].result(),
+        lists[4].result(),
     )
     objects, unqueued = await read_queue_objects(client) if with_queues else (QueueObjects(), ())
     remarks = (*unseen, *untainted, *unmade, *unqueued)
@@ -201,10 +211,8 @@ async def _claims(
         found = (await client.list_all(RESOURCE_CLAIMS, own, options=IN_PAGES)).items
     except ForbiddenError as error:
         if needed:
-            refusal = str(error)
-            raise MayNotListError(
-                RESOURCE_CLAIMS.qualified, own, refusal, any_namespace=True
-            ) from error
+            refused = RefusedList(RESOURCE_CLAIMS.qualified, own, str(error))
+            raise MayNotListError((refused,), any_namespace=True) from error
         remark = "you may not list resourceclaims: who has which device is not shown, and no device is known to be free"
         return (), (remark,)
     remark = f"you may list resourceclaims in namespace {own} only: devices that it does not have are shown as unknown"
@@ -236,6 +244,20 @@ def allocated(claims: Iterable[ResourceClaim]) -> Iterator[tuple[DeviceId, Resou
     for claim in claims:
         for result in claim.status.results:
             yield DeviceId.of(result), claim, result
+
+
+def memory_limits(share: Share, standing: DeviceStanding) -> tuple[str, ...]:
+    """How much of a device's memory the programs of a claim may use, in words."""
+    record = standing.record
+
+    def find(result: Result) -> Device | None:
+        return record.device if DeviceId.of(result) == record.id else None
+
+    found = limits_of(share.claim, find, reserved_pods)
+    return tuple(
+        f"limit {each.amount}" + (f" x {each.programs}" if each.programs > 1 else "")
+        for each in found
+    )
 
 
 def _shares(claims: tuple[ResourceClaim, ...]) -> dict[DeviceId, tuple[Share, ...]]:

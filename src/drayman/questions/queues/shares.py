@@ -30,12 +30,12 @@ class ShareRow(ApiStruct, kw_only=True):
     limit: float | None = None
     share: float = 0.0
     """Its fair share, by what all queues want now."""
-    used: int = 0
+    used: int | float = 0
     over_quota: float = 0.0
     """What it uses beyond its quota."""
-    firm: int = 0
+    firm: int | float = 0
     """What of it is used by work that is not preemptible."""
-    wanted: int = 0
+    wanted: int | float = 0
     """By all work that exists, with what is used."""
     pending: int = 0
     """Pod groups, and pods that are in none, of which something waits."""
@@ -47,7 +47,7 @@ class WorkRow(ApiStruct, kw_only=True):
 
     title: str
     queue: str
-    gpus: int
+    gpus: int | float
     preemptible: bool
     why: str = ""
     """For work that waits: what its queue has to do with that."""
@@ -116,10 +116,10 @@ class _Rows:
                 quota=_number(quota),
                 limit=_number(queue.limit),
                 share=float(self._shares[queue.name]),
-                used=used,
+                used=_gpus(used),
                 over_quota=0.0 if quota is None else float(max(Fraction(0), used - quota)),
-                firm=sums.firm.get(queue.name, NOTHING).gpu,
-                wanted=sums.wanted.get(queue.name, NOTHING).gpu,
+                firm=_gpus(sums.firm.get(queue.name, NOTHING).gpu),
+                wanted=_gpus(sums.wanted.get(queue.name, NOTHING).gpu),
                 pending=self._waiting.get(queue.name, 0),
             )
             yield from self._below(queue.name, depth + 1)
@@ -148,7 +148,7 @@ class _Work:
         return WorkRow(
             title=title_of(self._book, unit),
             queue=stakes[0].queue,
-            gpus=sum(each.amounts.gpu for each in stakes),
+            gpus=_gpus(sum((each.amounts.gpu for each in stakes), start=Fraction(0))),
             preemptible=not any(each.is_firm for each in stakes),
             why=why,
         )
@@ -156,3 +156,8 @@ class _Work:
 
 def _number(amount: Amount | None) -> float | None:
     return None if amount is None else float(amount)
+
+
+def _gpus(amount: Fraction | int) -> int | float:
+    """A number of GPUs: whole ones as an integer."""
+    return int(amount) if amount == int(amount) else float(amount)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,9 +15,14 @@ from drayman.api.resource import (
 from drayman.quota.amounts import saturated
 from drayman.quota.charging.demand import DeviceDemand
 from drayman.quota.charging.fleet import Fleet
-from drayman.quota.charging.mappings import DeviceClassMapping, DeviceClassMappings
+from drayman.quota.charging.mappings import (
+    CapacitySource,
+    DeviceClassMapping,
+    DeviceClassMappings,
+    Source,
+)
 from drayman.quota.charging.matching import Match, capacities_of, expressions_of
-from drayman.quota.charging.measuring import Measured, measure
+from drayman.quota.charging.measuring import Measured, counted, measure, short_name
 from drayman.quota.charging.outcome import (
     NOTHING,
     Code,
@@ -26,6 +31,7 @@ from drayman.quota.charging.outcome import (
     refuse,
 )
 from drayman.quota.charging.rules import Rules
+from drayman.quota.settings import CONFIG_MAP, KUEUE_NAMESPACE
 
 EXACT: Final = "ExactCount"
 ALL: Final = "All"
@@ -66,6 +72,8 @@ class Origin:
     is_shared: bool = False
     resource: str = ""
     """The extended resource that the claim is made for."""
+    runs_elsewhere: bool = False
+    """Whether the pods run in another cluster, so that the devices are there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +101,7 @@ class Asked:
         self._is_admin = isinstance(spec, ExactDeviceRequest) and bool(spec.admin_access)
         self._matching: int | None = None  # worked out where it matters
         self._capacities = capacities_of(spec)
-        self._needs_devices = bool(
+        self._needs_devices = not origin.runs_elsewhere and bool(
             expressions_of(spec.selectors) or (self._rules.whole_requests and self._capacities)
         )
         self._match = Match(
@@ -116,8 +124,9 @@ class Asked:
             raise refuse(
                 Code.CLASS_UNMAPPED,
                 f"{self._path}.deviceClassName",
-                f"no mapping says what devices of class {self._class} are charged under:"
-                " add the class to resources.deviceClassMappings",
+                f"no mapping says what devices of class {self._class} are charged under: add the class to"
+                f" resources.deviceClassMappings of Kueue's Configuration, in the file of `drayman up --queue-config`"
+                f" or in ConfigMap {KUEUE_NAMESPACE}/{CONFIG_MAP}",
             )
         if not self.mappings:
             return [self._count(self._origin.resource)]
@@ -129,6 +138,8 @@ class Asked:
     def demand(self) -> DeviceDemand | None:
         """The devices that it needs for itself, if any were looked up."""
         if self._matching is None or self._is_admin or self._spec.allocation_mode == ALL:
+            return None
+        if self._origin.runs_elsewhere:
             return None
         if not (self._rules.all_pods or self._spec.selectors):
             return None
@@ -142,6 +153,8 @@ class Asked:
 
     def _look_up_class(self) -> None:
         self._bill.depends_on |= Dependencies(classes=frozenset((self._class,)))
+        if self._origin.runs_elsewhere:
+            return  # The class may be in the other cluster only.
         measures = any(mapping.sources for mapping in self.mappings)
         needed = self._needs_devices or measures or self._spec.allocation_mode == ALL
         if (needed or self._rules.classes_exist) and self._class not in self._classes:
@@ -174,6 +187,7 @@ class Asked:
         if not self._rules.first_source:
             groups = [(source,) for source in mapping.measures]
         total, parts, number = 0, [], self._wanted
+        mode = self._spec.allocation_mode
         for sources in groups:
             found = measure(
                 sources,
@@ -183,8 +197,12 @@ class Asked:
                 whole=self._rules.whole_requests,
             )
             name = " or ".join(dict.fromkeys(source.name for source in sources))
+            if self._origin.runs_elsewhere and not found.levels and mode != ALL:
+                total += self._requested(sources, name, mapping) * number
+                parts.append(f"{name} as requested, x {number}")
+                continue
             self._check_measured(found, name, mapping)
-            if self._spec.allocation_mode == ALL:
+            if mode == ALL:
                 number = self._most_on_a_node(found.devices)
                 total += max(found.worth(devices) for _, devices in self._fleet.by_node())
                 parts.append(f"{name} of all devices of the node where that is most")
@@ -196,6 +214,21 @@ class Asked:
                 worth = Quantity(found.dearest, Format.BINARY_SI)
                 parts.append(f"{name} {worth} x {number}{kinds}")
         return self._item(mapping.name, number, saturated(total), "; ".join(parts))
+
+    def _requested(self, sources: Sequence[Source], name: str, mapping: DeviceClassMapping) -> int:
+        """What a device of another cluster costs, where no device of this one shows it: the capacity that is requested."""
+        for source in sources:
+            if isinstance(source, CapacitySource):
+                wanted = short_name(source.name, source.driver)
+                for capacity, amount in self._capacities.items():
+                    if short_name(capacity, source.driver) == wanted:
+                        return counted(amount)
+        text = (
+            f"class {self._class}: its devices are in another cluster, and no device of this one"
+            f" shows the {name} that {mapping.name} is measured by: request a capacity that is"
+            " measured, or map the class to a resource that counts devices"
+        )
+        raise refuse(Code.DEVICE_SHORTAGE, self._path, text, retryable=True)
 
     def _check_measured(self, found: Measured, name: str, mapping: DeviceClassMapping) -> None:
         if self._spec.allocation_mode != ALL:
@@ -214,7 +247,9 @@ class Asked:
             self._check_number(serving_it, self._wanted)
 
     def _matched(self) -> int:
-        """The devices that the request can have, whoever has them now. Raises RefusedError."""
+        """The devices of this cluster that the request can have, including devices in use. Raises RefusedError."""
+        if self._class not in self._classes and self._origin.runs_elsewhere:
+            return 0
         if self._matching is None:
             self._bill.depends_on |= Dependencies(drivers=self._match.drivers)
             self._matching = self._match.devices
@@ -229,7 +264,7 @@ class Asked:
         return most
 
     def _check_number(self, devices: int, number: int) -> None:
-        if devices.bit_count() < number:
+        if devices.bit_count() < number and not self._origin.runs_elsewhere:
             text = f"class {self._class}: {number} wanted, {self._match.summary(devices)}"
             raise refuse(Code.DEVICE_SHORTAGE, self._path, text, retryable=True)
 

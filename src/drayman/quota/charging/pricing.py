@@ -21,8 +21,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from drayman.api.core import PodResourceClaim
+from drayman.api.core import Pod, PodResourceClaim
 from drayman.api.kueue import PodTemplate
+from drayman.api.resource import ResourceClaimSpec, ResourceClaimTemplate
 from drayman.inventory.allowance import LONG, UnfinishedError
 from drayman.placement.state import ClusterState
 from drayman.quota.charging.asked import Bill, Origin, Terms
@@ -89,15 +90,39 @@ class DevicePricing:
 
         With the node labels of a `flavor`, prices are those of devices on its nodes. `workload` is not needed here.
         """
+        return self._limited(namespace, pod_sets, flavor, ())
+
+    def price_pod(
+        self,
+        pod: Pod,
+        claims: Sequence[ResourceClaimSpec],
+        flavor: Mapping[str, str] | None = None,
+    ) -> Charges | PriceRefusal:
+        """What the devices of a pod cost that has these claims for itself, whatever its templates say by now.
+
+        Claims that the pod names are not in it. With the node labels of a `flavor`, prices are those of devices on its nodes.
+        """
+        template = PodTemplate(spec=replace(pod.spec, resource_claims=()))
+        pods = PodSetRequest("pod", 1, template)
+        found = self._limited(pod.metadata.namespace, [pods], flavor, claims)
+        return found if isinstance(found, PriceRefusal) else found[pods.name]
+
+    def _limited(
+        self,
+        namespace: str,
+        pod_sets: Sequence[PodSetRequest],
+        flavor: Mapping[str, str] | None,
+        own: Sequence[ResourceClaimSpec],
+    ) -> Mapping[str, Charges] | PriceRefusal:
         allowance = self.state.inventory.allowance
         if allowance.left != inf:  # the caller limits the work, and handles what is unfinished
-            return self._price_all(namespace, pod_sets, flavor, Bill())
+            return self._price_all(namespace, pod_sets, flavor, Bill(), own)
         left, bill = self._most_work, Bill()
         while left > 0:
             with allowance.limited(left):
                 bill = Bill()
                 try:
-                    return self._price_all(namespace, pod_sets, flavor, bill)
+                    return self._price_all(namespace, pod_sets, flavor, bill, own)
                 except UnfinishedError as error:
                     left, rest = allowance.left - LONG, error.rest
             if rest is None:
@@ -114,7 +139,9 @@ class DevicePricing:
         pod_sets: Sequence[PodSetRequest],
         flavor: Mapping[str, str] | None,
         bill: Bill,
+        own: Sequence[ResourceClaimSpec],
     ) -> Mapping[str, Charges] | PriceRefusal:
+        """`own`: claims that the pods of each set have besides those that their templates name."""
         fleet = Fleet(self.state, flavor)
         classes = self.state.inventory.classes
         claims = ClaimPricing(Terms(fleet, classes, self.mappings, self.rules, bill))
@@ -125,9 +152,13 @@ class DevicePricing:
                 bill.begin()
                 claims.of_pod.clear()
                 shared.prices.clear()
+                path = f"{_spec_path(pod_set)}.resourceClaims"
+                for spec in own:
+                    claims.add(spec, Origin("its claim", path, pod_set.count))
                 replaced = self._price_set(namespace, pod_set, claims, bill, shared)
                 claims.settle()
-                self._check_constraints(claims, _spec_path(pod_set), flavor, bill)
+                if not pod_set.runs_elsewhere:
+                    self._check_constraints(claims, _spec_path(pod_set), flavor, bill)
                 priced[pod_set.name] = Charges.of_items(
                     bill.items,
                     claims=tuple(shared.prices),
@@ -164,22 +195,26 @@ class DevicePricing:
                 if not self.rules.claims:
                     text = "claims that pods name are not charged; use a ResourceClaimTemplate"
                     raise refuse(Code.UNSUPPORTED, f"{place}.resourceClaimName", text)
-                shared.add((namespace, entry.resource_claim_name), place)
+                key = (namespace, entry.resource_claim_name)
+                shared.add(key, place, runs_elsewhere=pod_set.runs_elsewhere)
             else:
-                self._price_template(namespace, entry, pods, place, claims, bill)
+                template = self._template(namespace, entry, place, bill)
+                name = template.metadata.name
+                origin = Origin(
+                    f"template {name}",
+                    f"resourceclaimtemplate/{name} spec.spec",
+                    pods,
+                    runs_elsewhere=pod_set.runs_elsewhere,
+                )
+                claims.add(template.spec.spec, origin)
         if not self.gates.extended:
             return frozenset()
         return self._price_extended(pod_set, pods, path, claims, bill)
 
-    def _price_template(
-        self,
-        namespace: str,
-        entry: PodResourceClaim,
-        pods: int,
-        path: str,
-        claims: ClaimPricing,
-        bill: Bill,
-    ) -> None:
+    def _template(
+        self, namespace: str, entry: PodResourceClaim, path: str, bill: Bill
+    ) -> ResourceClaimTemplate:
+        """The template that pods name. Raises RefusedError."""
         name = entry.resource_claim_template_name or ""
         bill.depends_on |= Dependencies(templates=frozenset(((namespace, name),)))
         template = self.state.find_template(namespace, name)
@@ -187,8 +222,7 @@ class DevicePricing:
             text = f"there is no ResourceClaimTemplate {name} in namespace {namespace}"
             field = f"{path}.resourceClaimTemplateName"
             raise refuse(Code.TEMPLATE_MISSING, field, text, retryable=True)
-        origin = Origin(f"template {name}", f"resourceclaimtemplate/{name} spec.spec", pods)
-        claims.add(template.spec.spec, origin)
+        return template
 
     def _price_extended(
         self,
@@ -214,7 +248,14 @@ class DevicePricing:
                     f"{name} stands for class {class_name}, whose devices are measured; use a claim"
                 )
                 raise refuse(Code.UNSUPPORTED, path, text)
-            claims.add(claim, Origin(f"resource {name}", path, pods, resource=name))
+            origin = Origin(
+                f"resource {name}",
+                path,
+                pods,
+                resource=name,
+                runs_elsewhere=pod_set.runs_elsewhere,
+            )
+            claims.add(claim, origin)
         return frozenset(replaced)
 
     def _check_constraints(

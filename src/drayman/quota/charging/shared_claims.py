@@ -40,7 +40,7 @@ class SharedClaims:
         self.prices: list[ClaimPrice] = []
         """What each costs all of its users, until somebody clears the list."""
 
-    def add(self, key: ObjectKey, path: str) -> None:
+    def add(self, key: ObjectKey, path: str, *, runs_elsewhere: bool = False) -> None:
         """Put a claim on the bill, unless it is there already. Raises RefusedError."""
         self._bill.depends_on |= Dependencies(claims=frozenset((key,)))
         if key in self._seen:
@@ -51,7 +51,7 @@ class SharedClaims:
             text = f"there is no ResourceClaim {key[1]} in namespace {key[0]}"
             raise refuse(Code.CLAIM_MISSING, f"{path}.resourceClaimName", text, retryable=True)
         self._check_devices(claim, path)
-        items = self._items(claim)
+        items = self._items(claim, runs_elsewhere=runs_elsewhere)
         total: Amounts = {}
         for item in items:
             if item.resource:
@@ -60,7 +60,7 @@ class SharedClaims:
         self.prices.append(ClaimPrice(key, total, share))
         self._bill.items += items
 
-    def _items(self, claim: ResourceClaim) -> list[Item]:
+    def _items(self, claim: ResourceClaim, *, runs_elsewhere: bool) -> list[Item]:
         """What the claim costs all of its users."""
         name, bill = claim.metadata.name, self._bill
         if claim.status.allocation is not None and self._is_mapped(claim):
@@ -83,7 +83,8 @@ class SharedClaims:
                     for resource, amount in amounts.items()
                 ]
         before, bill.items = bill.items, []
-        origin = Origin(f"claim {name}", f"resourceclaim/{name} spec", is_shared=True)
+        path = f"resourceclaim/{name} spec"
+        origin = Origin(f"claim {name}", path, is_shared=True, runs_elsewhere=runs_elsewhere)
         self._pricing.add(claim.spec, origin)
         found, bill.items = bill.items, before
         return found

@@ -126,6 +126,31 @@ class RoomClearing:
             last.found, last.without = found, without
         return True
 
+    def unseated(self, entry: Entry, admission: Admission) -> int:
+        """How many pods of a workload find no room as things are, beside all that room is made for already."""
+        wanted = self._wanted(entry.source, admission)
+        if wanted is None:
+            return 0
+        return wanted.count - self._seats(entry, wanted, None, frozenset())
+
+    def seats(self, entry: Entry, admission: Admission, node: str, without: frozenset[str]) -> int:
+        """How many pods of a workload find room on a node if others, by key, are gone, beside all that room is made for already."""
+        wanted = self._wanted(entry.source, admission)
+        return 0 if wanted is None else self._seats(entry, wanted, node, without)
+
+    def _seats(
+        self, entry: Entry, wanted: WorkloadPods, node: str | None, without: frozenset[str]
+    ) -> int:
+        others = {key: each for key, each in self._still_awaited().items() if key != entry.key}
+        with self._without(without, others):
+            for each in others.values():
+                self._place(each.wanted)
+            return self._rooms.fitter.seats(wanted, node, self._clock())
+
+    def nodes_of(self, key: str) -> frozenset[str]:
+        """The nodes on which a workload has pods or room."""
+        return self._rooms.nodes_of(key)
+
     def speaks_for_shape(self, _entry: Entry) -> bool:
         """Never: pods may have wishes that are not part of their shape, such as to be on nodes of their own."""
         return False

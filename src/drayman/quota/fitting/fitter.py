@@ -131,6 +131,36 @@ class Fitter:
         """Room for some pods of a workload."""
         return self._places(pods, self._decider.round(now))
 
+    def seats(self, workload: WorkloadPods, node: str | None, now: float) -> int:
+        """How many of the pods of a workload find room on a node, or anywhere, as they would if they came one after the other."""
+        round_, number = self._decider.round(now), 0
+        refused: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
+        with self._state.trial():
+            for each in expected_pods(workload) if self.is_imaginable(workload) else ():
+                # Pods of a set differ in their domain alone.
+                kind = (each.pod_set, tuple(each.pod.spec.node_selector.items()))
+                if kind in refused:
+                    continue
+                try:
+                    demand = self._demand(each, round_)
+                except ClaimsNotReadyError:
+                    return 0
+                found = self._found_on(demand, node, round_)
+                if found is None:
+                    refused.add(kind)
+                else:
+                    round_.suppose(demand, taken_as_it_is(found))
+                    number += 1
+        return number
+
+    def _found_on(self, demand: Demand, node: str | None, round_: Round) -> Found | None:
+        if node is None:
+            found = round_.find(demand)
+            return found if isinstance(found, Found) else None
+        there = self._state.nodes.get(node)
+        is_possible = there is not None and demand.impossible is None
+        return round_.placer(demand).found_on(demand, there) if there and is_possible else None
+
     def is_about_nodes_alone(self, workload: WorkloadPods, now: float) -> bool:
         """Whether a place for a pod of a workload depends on its node and the devices there, and on nothing else."""
         if self._state.has_floating_devices:

@@ -40,9 +40,9 @@ class Placing:
 
     def mismatch(self, queue: ClusterQueueState, demand: PodSetDemand, flavor: str) -> str | None:
         """Why a flavor does not suit a pod set because of its topology, or because it has none."""
-        if demand.topology is None and not self._topologies.has_topology(flavor):
-            return None
-        only = all(self._topologies.has_topology(name) for name in queue.flavors)
+        only = self._topologies.has_topology(flavor) and all(
+            self._topologies.has_topology(name) for name in queue.flavors
+        )
         return self._topologies.mismatch(flavor, demand.topology, only_topologies=only)
 
     def placed(self, assignment: Assignment) -> Assignment:
@@ -87,6 +87,7 @@ class Placing:
                 return False
             used = self._topologies.used(pods.placement.levels)
             needed = {**pods.demand.of_nodes, PODS: 1}
+            served = self._topologies.served(pods.demand.sample)
             for domain, count in pods.placement.domains:
                 hosts = [
                     host
@@ -95,6 +96,8 @@ class Placing:
                 ]
                 taken = used.get(domain, {})
                 for name, amount in needed.items():
+                    if name in served and not any(host.offers(name) for host in hosts):
+                        continue
                     free = sum(host.left.get(name, 0) for host in hosts) - taken.get(name, 0)
                     if amount * count > free:
                         return False
@@ -121,7 +124,22 @@ class Placing:
         return ""
 
     def _demand(self, pods: PodSetChoice) -> TopologyDemand:
-        return topology_demand(pods.demand, pods.count, self._flavors[self._flavor_of(pods)])
+        return self._topology_demand(pods.demand, pods.count, self._flavor_of(pods))
+
+    def _topology_demand(self, demand: PodSetDemand, count: int, flavor: str) -> TopologyDemand:
+        """The places that so many pods of a set need in a flavor."""
+        spec = self._flavors[flavor]
+        return TopologyDemand(
+            pod_set=demand.name,
+            count=count,
+            per_pod=demand.of_nodes,
+            node_selector=demand.node_selector,
+            affinity=demand.affinity,
+            tolerations=(*demand.tolerations, *spec.tolerations),
+            request=demand.topology or _ANYWHERE,
+            sample=_tolerating(demand.sample, spec),
+            served=self._topologies.served(demand.sample),
+        )
 
     def replaced(
         self, demands: Iterable[PodSetDemand], admission: Admission, lost: frozenset[str]
@@ -165,26 +183,12 @@ class Placing:
         if topology is None or names[0] not in self._flavors:
             return NotPlaced(f"the topology of pod set {demand.name!r} does not exist any more")
         count = sum(number for _, number in placement.domains)
-        wanted = topology_demand(demand, count, self._flavors[names[0]])
+        wanted = self._topology_demand(demand, count, names[0])
         limits = self._topologies.limits(PlacedUnit(names[0], (wanted,)))
         if isinstance(limits, NotPlaced):
             return limits
         used = self._topologies.used(placement.levels)
         return replaced(topology, wanted, placement, gone, used, limits)
-
-
-def topology_demand(demand: PodSetDemand, count: int, flavor: ResourceFlavorSpec) -> TopologyDemand:
-    """What so many pods of a set need places for, in a flavor."""
-    return TopologyDemand(
-        pod_set=demand.name,
-        count=count,
-        per_pod=demand.of_nodes,
-        node_selector=demand.node_selector,
-        affinity=demand.affinity,
-        tolerations=(*demand.tolerations, *flavor.tolerations),
-        request=demand.topology or _ANYWHERE,
-        sample=_tolerating(demand.sample, flavor),
-    )
 
 
 def _tolerating(sample: Pod | None, flavor: ResourceFlavorSpec) -> Pod | None:

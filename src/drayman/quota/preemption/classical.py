@@ -8,7 +8,7 @@ borrowing (`AT_HOME`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Final
 
@@ -71,7 +71,45 @@ def classical_targets(contest: Contest) -> list[Target]:
             found = _attempt(contest, candidates, borrowing=borrowing)
             if found:
                 return found
+        for borrowing in _attempts(contest, candidates):
+            found = _elsewhere(contest, candidates, borrowing=borrowing)
+            if found:
+                return found
     return []
+
+
+def _elsewhere(contest: Contest, candidates: Candidates, *, borrowing: bool) -> list[Target]:
+    """The same where other victims go first: those that make room on nodes."""
+    by_key = {each.entry.key: each for each in candidates}
+
+    def taken_of(order: Iterable[Entry]) -> Iterator[Entry]:
+        chosen = (by_key[each.key] for each in order)
+        return (each.entry for each in _taken(contest, chosen, borrowing=borrowing))
+
+    entries = [each.entry for each in by_key.values()]
+    for first in contest.victim_sets(entries, contest.all_in(taken_of)):
+        chosen = {each.key: by_key[each.key] for each in first}
+        rest = (each for key, each in by_key.items() if key not in chosen)
+        with contest.trial():
+            taken = list(_taken(contest, chosen.values(), borrowing=borrowing))
+            for each in _taken(contest, rest, borrowing=borrowing):
+                taken.append(each)
+                if contest.fits_quota(borrowing=borrowing):
+                    break
+            if contest.fits(borrowing=borrowing, finally_=True):
+                targets = [Target(each.entry, _REASONS[each.claim]) for each in taken]
+                return contest.without_needless(targets, borrowing=borrowing)
+    return []
+
+
+def _taken(
+    contest: Contest, candidates: Iterable[Candidate], *, borrowing: bool
+) -> Iterator[Candidate]:
+    """Those that can be taken one after the other. Each is taken when it comes."""
+    for each in candidates:
+        if _is_open(contest, each, borrowing=borrowing):
+            contest.take(each.entry)
+            yield each
 
 
 def _attempts(contest: Contest, candidates: Candidates) -> tuple[bool, ...]:
@@ -92,10 +130,7 @@ def _attempts(contest: Contest, candidates: Candidates) -> tuple[bool, ...]:
 def _attempt(contest: Contest, candidates: Candidates, *, borrowing: bool) -> list[Target]:
     with contest.trial():
         targets: list[Target] = []
-        for candidate in candidates:
-            if not _is_open(contest, candidate, borrowing=borrowing):
-                continue
-            contest.take(candidate.entry)
+        for candidate in _taken(contest, candidates, borrowing=borrowing):
             targets.append(Target(candidate.entry, _REASONS[candidate.claim]))
             if contest.fits(borrowing=borrowing):
                 return contest.without_needless(targets, borrowing=borrowing)

@@ -1,24 +1,28 @@
 """One workload against those that have what it needs: what the searches for victims share.
 
-Whether quota fits is a matter of sums. Whether there is room for pods is a search, and is asked of somebody else (`HasRoom`). So it is
+Whether quota fits is a matter of sums. Whether there is room for pods is a search, and is asked of somebody else (`RoomOfOne`). So it is
 asked seldom: after one victim, two, four and so on, and when there are no more of them. More are taken than are needed in this way, and
 given back in the usual order. What is enough stays enough with more victims, so the outcome is the same as if it had been asked after
 every one.
+
+The victims that come first are those that Kueue would take. If there is quota without them and no room, the same rules permit other sets
+of victims; those are searched in which the work has room (`victim_sets`), so that a queue gets what is its own wherever others have it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
 from msgspec import Struct
 
+from drayman.placement.victim_sets import Permitted, VictimSets
 from drayman.quota.amounts import FlavorResource
 from drayman.quota.cluster_queues import ANY, LOWER_PRIORITY, NEVER, NEWER_TOO, ClusterQueueState
 from drayman.quota.demands import Unpriced
 from drayman.quota.entries import Entry, Holding
-from drayman.quota.preemption.questions import HasRoom
+from drayman.quota.preemption.questions import RoomOfOne
 from drayman.quota.tree.ledger import Ledger, Usage
 from drayman.quota.tree.nodes import Node
 
@@ -47,7 +51,7 @@ class Contest:
         finds_places: Callable[[], bool] | None = None,
         gone: Container[str] = frozenset(),
         past_use: Callable[[str], float] | None = None,
-        has_room: HasRoom | None = None,
+        room: RoomOfOne | None = None,
         *,
         is_for_room: bool = False,
     ) -> None:
@@ -68,11 +72,13 @@ class Contest:
         self._past_use = past_use
         demands = () if isinstance(entry.facts.demands, Unpriced) else entry.facts.demands
         self._claims = {price.claim for demand in demands for price in demand.claims}
-        self._has_room = has_room
+        self._room = room
         self._is_for_room = is_for_room
         self._taken: dict[str, None] = {}
         self._ask_at = 1
         self._questions = 0
+        self.left_out = False
+        """Whether there may be victims that were not tried, because too many sets of them were looked at."""
 
     @property
     def gave_up(self) -> bool:
@@ -97,20 +103,41 @@ class Contest:
 
         While victims are being taken, No may mean that it was not asked. It always is if this is the question in the end (`finally_`).
         """
-        if not self._fits_quota(borrowing=borrowing):
+        if not self.fits_quota(borrowing=borrowing):
             return False
-        return self._has_room is None or self._is_roomy(self._has_room, finally_=finally_)
+        return self._room is None or self._is_roomy(self._room, finally_=finally_)
 
-    def _is_roomy(self, has_room: HasRoom, *, finally_: bool) -> bool:
+    def _is_roomy(self, room: RoomOfOne, *, finally_: bool) -> bool:
         if not finally_ and len(self._taken) < self._ask_at:
             return False
         if self.gave_up:
             return False
         self._questions += 1
         self._ask_at = 2 * len(self._taken)
-        return has_room(frozenset(self._taken))
+        return room.fits(frozenset(self._taken))
 
-    def _fits_quota(self, *, borrowing: bool) -> bool:
+    def victim_sets(
+        self, candidates: Sequence[Entry], permitted: Permitted[Entry]
+    ) -> Iterator[tuple[Entry, ...]]:
+        """Victims that make room on nodes, best first, where quota could be had and the first victims make no room."""
+        if self._room is None or not self.has_asked or self.gave_up:
+            return
+        room, on_node = self._room, dict[str, list[Entry]]()
+        for each in candidates:
+            for node in sorted(room.nodes_of(each.key)):
+                on_node.setdefault(node, []).append(each)
+
+        def held(node: str, gone: Sequence[Entry]) -> tuple[int]:
+            return (room.seats(node, frozenset(each.key for each in gone)),)
+
+        sets = VictimSets(on_node, permitted, held, (max(1, room.unseated()),)) if on_node else ()
+        for found in sets:
+            if found is not None and not self.gave_up:
+                yield found
+        self.left_out |= isinstance(sets, VictimSets) and sets.gave_up
+
+    def fits_quota(self, *, borrowing: bool) -> bool:
+        """The same by quota alone."""
         place = self.place
         for what, amount in self.wanted.quota.items():
             if not borrowing and place.is_borrowing_with(what, amount):
@@ -118,6 +145,30 @@ class Contest:
             if amount > 0 and amount > place.available(what):
                 return False
         return self._finds_places is None or self._finds_places()
+
+    def all_in(self, taken: Callable[[Iterable[Entry]], Iterable[Entry]]) -> Permitted[Entry]:
+        """Of workloads in an order, those that can be taken one after the other: all of them if they can in any order.
+
+        A queue that exceeds its quota by anything may lose a large workload as well as a small one, so the largest of it goes last. `taken`
+        takes them, and says which of them.
+        """
+
+        def attempt(order: Sequence[Entry]) -> list[Entry]:
+            with self.trial():
+                return list(taken(order))
+
+        def permitted(order: Sequence[Entry]) -> list[Entry]:
+            found = attempt(order)
+            if len(found) == len(order):
+                return found
+            largest_last = attempt(sorted(order, key=self._size))
+            return largest_last if len(largest_last) == len(order) else found
+
+        return permitted
+
+    def _size(self, entry: Entry) -> int:
+        freed = held_by(entry).freed.quota
+        return sum(freed.get(what, 0) for what in self.contested)
 
     def queue_of(self, name: str) -> ClusterQueueState:
         return self._queues[name]
@@ -136,7 +187,7 @@ class Contest:
 
     def without_needless(self, targets: list[Target], *, borrowing: bool) -> list[Target]:
         """Victims without those that can stay, tried from the last to the first."""
-        if self._has_room is None:
+        if self._room is None:
             # The last one made it fit, so it goes.
             stays = [
                 target

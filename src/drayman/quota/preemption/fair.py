@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from heapq import heappop, heappush
 
 from drayman.quota.cluster_queues import NEVER
@@ -33,13 +34,18 @@ def fair_targets(contest: Contest, strategies: tuple[str, ...]) -> list[Target]:
     with contest.trial():
         search = _Search(contest)
         search.begin()
-        found = search.first(candidates, strategies[0])
-        if not found and len(strategies) > 1:
-            found = search.second()
-        search.end()
-        if not found:
-            return []
-        return contest.without_needless(search.targets, borrowing=True)
+        with contest.trial():
+            found = search.first(candidates, strategies[0])
+            if not found and len(strategies) > 1:
+                found = search.second()
+            if found:
+                search.end()
+                return contest.without_needless(search.targets, borrowing=True)
+        for strategy in strategies:
+            targets = search.elsewhere(candidates, strategy)
+            if targets:
+                return targets
+    return []
 
 
 def _candidates(contest: Contest) -> list[Entry]:
@@ -62,9 +68,13 @@ class _Search:
         self.contest = contest
         self.targets: list[Target] = []
         self._passed_over: list[Entry] = []
+        self._path = {contest.place, *contest.place.ancestors()}
+        # What own victims free does not bring a workload home that would borrow beside them.
+        self._is_at_home = False
 
     def begin(self) -> None:
         self.contest.ledger.add(self.contest.place, self.contest.wanted)
+        self._is_at_home = self.contest.place.is_within_quota(self.contest.contested)
 
     def end(self) -> None:
         self.contest.ledger.remove(self.contest.place, self.contest.wanted)
@@ -72,13 +82,11 @@ class _Search:
     def first(self, candidates: list[Entry], strategy: str) -> bool:
         """Take candidates by the first strategy. Whether they are enough."""
         order = _Order(self.contest, candidates)
-        # What own victims free does not bring a workload home that would borrow beside them.
-        is_at_home = self.contest.place.is_within_quota(self.contest.contested)
         for place in order:
             if place is self.contest.place:
                 if self._take(order.pop(place), IN_CLUSTER_QUEUE):
                     return True
-            elif is_at_home:
+            elif self._is_at_home:
                 if self._take(order.pop(place), IN_COHORT_RECLAMATION):
                     return True
             elif self._first_of(order, place, strategy):
@@ -115,6 +123,59 @@ class _Search:
             order.drop(place)
         return self._is_enough()
 
+    def elsewhere(self, candidates: list[Entry], strategy: str) -> list[Target]:
+        """The victims where others go first: those that make room on nodes.
+
+        Queues are not compared with each other then: victims are taken from each that borrows as the strategy allows.
+        """
+        contest = self.contest
+
+        def taken_of(order: Iterable[Entry]) -> Iterator[Entry]:
+            return (target.entry for target in self._allowed(order, strategy))
+
+        for chosen in contest.victim_sets(candidates, contest.all_in(taken_of)):
+            first = {each.key for each in chosen}
+            rest = [each for each in candidates if each.key not in first]
+            with contest.trial():
+                targets = list(self._allowed(chosen, strategy))
+                for target in self._allowed(rest, strategy):
+                    targets.append(target)
+                    if self._fits_quota():
+                        break
+                self.end()
+                if contest.fits(borrowing=True, finally_=True):
+                    return contest.without_needless(targets, borrowing=True)
+        return []
+
+    def _allowed(self, entries: Iterable[Entry], strategy: str) -> Iterator[Target]:
+        """Those that can be taken one after the other. Each is taken when it comes."""
+        for each in entries:
+            reason = self._right_to(each, strategy)
+            if reason:
+                self.contest.take(each)
+                yield Target(each, reason)
+
+    def _right_to(self, entry: Entry, strategy: str) -> str:
+        """Why a workload can be taken now; empty if it cannot."""
+        contest = self.contest
+        place = contest.queue_of(held_by(entry).cluster_queue).place
+        if place is contest.place:
+            return IN_CLUSTER_QUEUE
+        branch = (each for each in (place, *place.ancestors()) if each not in self._path)
+        if not all(share_of(each).borrows for each in branch):
+            return ""
+        if self._is_at_home:
+            return IN_COHORT_RECLAMATION
+        mine, theirs = _branches(contest.place, place)
+        mine_now, theirs_now = share_of(mine), share_of(theirs)
+        if strategy != FINAL_SHARE:
+            allowed = mine_now.compare(theirs_now) < 0
+        elif mine_now.compare(theirs_now) > 0:
+            allowed = False  # theirs is smaller still without one of theirs
+        else:
+            allowed = mine_now.compare(self._share_without(theirs, entry)) <= 0
+        return IN_COHORT_FAIR_SHARING if allowed else ""
+
     def _take(self, entry: Entry, reason: str) -> bool:
         self.contest.take(entry)
         self.targets.append(Target(entry, reason))
@@ -125,10 +186,19 @@ class _Search:
         return bool(self.targets) and self._fits(finally_=True)
 
     def _fits(self, *, finally_: bool) -> bool:
-        self.end()
-        fits = self.contest.fits(borrowing=True, finally_=finally_)
-        self.begin()
-        return fits
+        with self._without_own():
+            return self.contest.fits(borrowing=True, finally_=finally_)
+
+    def _fits_quota(self) -> bool:
+        with self._without_own():
+            return self.contest.fits_quota(borrowing=True)
+
+    @contextmanager
+    def _without_own(self) -> Iterator[None]:
+        """Within it, the workload does not count."""
+        self.contest.ledger.remove(self.contest.place, self.contest.wanted)
+        yield
+        self.contest.ledger.add(self.contest.place, self.contest.wanted)
 
     def _share_without(self, branch: Node, entry: Entry) -> Share:
         if branch.is_queue:

@@ -1,24 +1,44 @@
 """What is asked about room while victims are looked for, a part at a time.
 
-Each question supposes that some workloads are gone and looks for room for all pods of another one, which takes milliseconds; who has to
-drive out a hundred others asks hundreds of them. All else would wait meanwhile. So only so much is asked in a turn, and the search breaks
-off. It is repeated in the next turn, comes to the same questions, and is told the answers that were given before.
+Each question supposes that some workloads are gone and looks for room for pods of another one, which takes milliseconds; a workload that
+needs the room of a hundred others asks hundreds of them. All else would wait meanwhile. So only so much is asked in a turn, and the search
+breaks off. It is repeated in the next turn, comes to the same questions, and gets the answers that were given before.
 
 The cluster may change in between, so what was found in several turns is asked for once more in the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Collection, Hashable
+from typing import Final, Protocol, TypeVar
 
 from msgspec import Struct
 
 from drayman.api.kueue_workload import Admission
 from drayman.bounded import Bounded
 
-HasRoom = Callable[[frozenset[str]], bool]
-"""Whether there would be room for all pods of a workload if others, by key, were gone."""
+T = TypeVar("T")
+
+
+class RoomOfOne(Protocol):
+    """Knows where one workload would have room, with one admission."""
+
+    def fits(self, without: frozenset[str]) -> bool:
+        """Whether there would be room for all of its pods if others, by key, were gone."""
+        ...
+
+    def unseated(self) -> int:
+        """How many of its pods find no room as things are."""
+        ...
+
+    def seats(self, node: str, without: frozenset[str]) -> int:
+        """How many of its pods find room on a node if others, by key, are gone."""
+        ...
+
+    def nodes_of(self, key: str) -> Collection[str]:
+        """The nodes on which another workload has pods or room."""
+        ...
+
 
 WORK_OF_A_TURN: Final = 1_000
 """Pods that are placed or supposed to be gone: about a tenth of a second."""
@@ -44,6 +64,10 @@ class Subject(Struct, frozen=True):
         return sum(each.count or 0 for each in self.admission.pod_set_assignments)
 
 
+_ALL_PODS: Final = 0
+"""Stands for a question about all pods of a workload, among those about nodes."""
+
+
 class _Search:
     """The answers that a search was given so far."""
 
@@ -51,7 +75,7 @@ class _Search:
         self.subject = subject
         self.began = turn
         self.used_at = now
-        self.answers: dict[frozenset[str], bool] = {}
+        self.answers: dict[Hashable, int] = {}
 
 
 class Questions:
@@ -77,25 +101,31 @@ class Questions:
         self._now = now
         self._left = self.limit or 0
 
-    def ask(self, subject: Subject, has_room: HasRoom, without: frozenset[str]) -> bool:
-        """Whether there would be room without others. Raises UnfinishedError."""
+    def about(self, subject: Subject, room: RoomOfOne) -> RoomOfOne:
+        """The same room, asked about as often as a turn allows. Raises UnfinishedError."""
+        return _Asked(self, subject, room)
+
+    def ask(
+        self, subject: Subject, question: Hashable, work: int, answer: Callable[[], int]
+    ) -> int:
+        """The answer to a question that takes so much work. Raises UnfinishedError."""
         if self.limit is None:
-            return has_room(without)
+            return answer()
         answers = self._search(subject).answers
-        if without not in answers:
+        if question not in answers:
             if self._left <= 0:
                 self.is_cut = True
                 raise UnfinishedError
-            self._left -= subject.pods + len(without)
-            answers[without] = has_room(without)
-        return answers[without]
+            self._left -= work
+            answers[question] = answer()
+        return answers[question]
 
-    def end(self, subject: Subject, has_room: HasRoom, victims: frozenset[str]) -> bool:
+    def end(self, subject: Subject, room: RoomOfOne, victims: frozenset[str]) -> bool:
         """A search has come to its end. Whether what it has found holds, or it has to begin again."""
         known = self._searches.pop((subject.key, subject.pods), None)
         if known is None or known.began == self._turn or not victims:
             return True
-        holds = has_room(victims)
+        holds = room.fits(victims)
         self.is_cut = self.is_cut or not holds
         return holds
 
@@ -107,3 +137,29 @@ class Questions:
             known = self._searches[name] = _Search(subject, self._turn, self._now)
         known.used_at = self._now
         return known
+
+
+class _Asked:
+    """The room of one workload, with questions passed on."""
+
+    def __init__(self, questions: Questions, subject: Subject, room: RoomOfOne) -> None:
+        self._questions = questions
+        self._subject = subject
+        self._room = room
+
+    def fits(self, without: frozenset[str]) -> bool:
+        work = self._subject.pods + len(without)
+        question = (_ALL_PODS, without)
+        return bool(self._ask(question, work, lambda: self._room.fits(without)))
+
+    def unseated(self) -> int:
+        return self._ask(_ALL_PODS, self._subject.pods, self._room.unseated)
+
+    def seats(self, node: str, without: frozenset[str]) -> int:
+        return self._ask((node, without), 1 + len(without), lambda: self._room.seats(node, without))
+
+    def nodes_of(self, key: str) -> Collection[str]:
+        return self._room.nodes_of(key)
+
+    def _ask(self, question: Hashable, work: int, answer: Callable[[], int]) -> int:
+        return self._questions.ask(self._subject, question, work, answer)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from typing import Protocol
 
 from msgspec import Struct
@@ -18,7 +17,7 @@ from drayman.quota.preemption.classical import classical_targets
 from drayman.quota.preemption.contest import Contest, Target, held_by
 from drayman.quota.preemption.fair import fair_targets
 from drayman.quota.preemption.quarrels import Quarrels
-from drayman.quota.preemption.questions import HasRoom, Questions, Subject, UnfinishedError
+from drayman.quota.preemption.questions import Questions, RoomOfOne, Subject, UnfinishedError
 from drayman.quota.settings import FairSharingSettings
 from drayman.quota.tree.ledger import Ledger, Usage
 
@@ -39,6 +38,18 @@ class RoomFinder(Protocol):
         """Whether there would be room for all pods of a workload if others, by key, were gone."""
         ...
 
+    def unseated(self, entry: Entry, admission: Admission) -> int:
+        """How many pods of a workload find no room as things are."""
+        ...
+
+    def seats(self, entry: Entry, admission: Admission, node: str, without: frozenset[str]) -> int:
+        """How many pods of a workload find room on a node if others, by key, are gone."""
+        ...
+
+    def nodes_of(self, key: str) -> Collection[str]:
+        """The nodes on which a workload has pods or room."""
+        ...
+
     def speaks_for_shape(self, entry: Entry) -> bool:
         """Whether what `fits` says of a workload holds for all of its queue that have its shape."""
         ...
@@ -54,6 +65,26 @@ class RoomFinder(Protocol):
     def gives_up(self, key: str) -> None:
         """A workload does not wait for the room of others any more."""
         ...
+
+
+class _RoomOf(Struct, frozen=True):
+    """Room for one workload with one admission."""
+
+    room: RoomFinder
+    entry: Entry
+    admission: Admission
+
+    def fits(self, without: frozenset[str]) -> bool:
+        return self.room.fits(self.entry, self.admission, without)
+
+    def unseated(self) -> int:
+        return self.room.unseated(self.entry, self.admission)
+
+    def seats(self, node: str, without: frozenset[str]) -> int:
+        return self.room.seats(self.entry, self.admission, node, without)
+
+    def nodes_of(self, key: str) -> Collection[str]:
+        return self.room.nodes_of(key)
 
 
 class Found(Struct, frozen=True):
@@ -107,16 +138,14 @@ class Preemptor:
             )
             return self._victims(contest)
         subject = Subject(entry.key, admission, is_for_room)
-        fits = partial(self.room.fits, entry, admission)
-        has_room = partial(self.questions.ask, subject, fits)
-        contest = self._contest(
-            queue, entry, contested, wanted, finds_places, has_room, is_for_room
-        )
+        room = _RoomOf(self.room, entry, admission)
+        asked = self.questions.about(subject, room)
+        contest = self._contest(queue, entry, contested, wanted, finds_places, asked, is_for_room)
         try:
             found = self._victims(contest)
         except UnfinishedError:
             return Found([], is_unfinished=True)
-        if not self.questions.end(subject, fits, frozenset(e.entry.key for e in found.targets)):
+        if not self.questions.end(subject, room, frozenset(e.entry.key for e in found.targets)):
             return Found([], is_unfinished=True)
         return found
 
@@ -127,7 +156,7 @@ class Preemptor:
         contested: frozenset[FlavorResource],
         wanted: Usage,
         finds_places: Callable[[], bool] | None,
-        has_room: HasRoom | None,
+        room: RoomOfOne | None,
         is_for_room: bool,
     ) -> Contest:
         return Contest(
@@ -140,7 +169,7 @@ class Preemptor:
             finds_places,
             self.gone,
             self.past_use if queue.shares_by_past_use else None,
-            has_room,
+            room,
             is_for_room=is_for_room,
         )
 
@@ -149,7 +178,7 @@ class Preemptor:
             found = fair_targets(contest, self._sharing.strategies)
         else:
             found = classical_targets(contest)
-        if contest.gave_up:
+        if contest.gave_up or (contest.left_out and not found):
             return Found([], gave_up=True)
         if not self.quarrels.may_drive_out(contest.entry.key, still_there(found)):
             return Found([])

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from fractions import Fraction
 from typing import Protocol
 
 from drayman.placement.queueing.limits import exceeds
-from drayman.placement.queueing.queues import QueueTree
+from drayman.placement.queueing.queues import Amount, QueueTree
 from drayman.quota.shares.groups import (
     Group,
     Strength,
@@ -54,11 +55,11 @@ class AccountsView(Protocol):
     def groups(self) -> Mapping[str, Group]: ...
 
     @property
-    def used(self) -> Mapping[str, int]:
+    def used(self) -> Mapping[str, Amount]:
         """By each queue with those below it."""
 
     @property
-    def firm(self) -> Mapping[str, int]:
+    def firm(self) -> Mapping[str, Amount]:
         """What of it is used by work that is not preemptible."""
 
     def capacity(self) -> int:
@@ -92,7 +93,7 @@ class Accounts:
         self.floor = floor
         self._workers = {w.name: w for g in self.groups.values() for w in g.workers}
         self._running: dict[str, dict[str, Worker]] = {name: {} for name in self.groups}
-        self.used = dict.fromkeys((each.name for each in tree), 0)
+        self.used: dict[str, Amount] = dict.fromkeys((each.name for each in tree), 0)
         """By each queue with those below it."""
         self.firm = dict(self.used)
         """What of it is used by work that is not preemptible."""
@@ -132,11 +133,11 @@ class Accounts:
         """What could start next of a group."""
         return next_starts(self.groups[group], self._running[group].values())
 
-    def request(self, group: str) -> int:
+    def request(self, group: str) -> Amount:
         """How much the next start of a group takes."""
         return next((amount(each) for each in self.starts(group)), 0)
 
-    def left(self) -> int:
+    def left(self) -> Amount:
         """No more than this is free on all nodes together."""
         members = (m.values() for m in self._running.values())
         return self.floor.capacity() - sum(amount(tuple(each)) for each in members)
@@ -154,9 +155,9 @@ class Accounts:
         queue = self.groups[group].queue
         return self.tree.path(queue) if queue in self.tree else ()
 
-    def demand(self) -> dict[str, int]:
+    def demand(self) -> dict[str, Amount]:
         """What the work of each queue uses and wants."""
-        found = dict.fromkeys(self.used, 0)
+        found: dict[str, Amount] = dict.fromkeys(self.used, 0)
         for name, group in self.groups.items():
             for queue in self.path(name):
                 found[queue] += amount(group.workers)
@@ -218,6 +219,6 @@ class Accounts:
                 self.firm[name] += sign * worker.amount
 
 
-def amount(workers: Sequence[Worker]) -> int:
+def amount(workers: Sequence[Worker]) -> Amount:
     """What pods take together."""
-    return sum(each.amount for each in workers)
+    return sum((each.amount for each in workers), start=Fraction(0))

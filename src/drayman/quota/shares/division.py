@@ -15,7 +15,7 @@ from math import floor
 from drayman.placement.queueing.queues import Amount, Queue, QueueTree
 
 
-def fair_shares(tree: QueueTree, total: int, demand: Mapping[str, int]) -> dict[str, Amount]:
+def fair_shares(tree: QueueTree, total: int, demand: Mapping[str, Amount]) -> dict[str, Amount]:
     """The share of each queue. `demand` is what the work of each queue uses and wants, with that of the queues below it."""
     shares: dict[str, Amount] = {}
 
@@ -31,7 +31,9 @@ def fair_shares(tree: QueueTree, total: int, demand: Mapping[str, int]) -> dict[
     return shares
 
 
-def divide(queues: Sequence[Queue], total: Amount, demand: Mapping[str, int]) -> dict[str, Amount]:
+def divide(
+    queues: Sequence[Queue], total: Amount, demand: Mapping[str, Amount]
+) -> dict[str, Amount]:
     """What each of some sister queues gets of a total."""
     wanted = {each.name: _within(demand.get(each.name, 0), each.limit) for each in queues}
     shares = {each.name: min(wanted[each.name], _quota(each, total)) for each in queues}
@@ -80,7 +82,7 @@ def _by_weight(
     return rest
 
 
-def _within(amount: int, limit: Amount | None) -> Amount:
+def _within(amount: Amount, limit: Amount | None) -> Amount:
     return amount if limit is None else min(amount, limit)
 
 

@@ -108,7 +108,7 @@ class Entitlement:
         workers: Workers,
         changed: Sequence[Workers],
         lost: Sequence[Workers],
-        before: Mapping[str, int],
+        before: Mapping[str, Amount],
     ) -> bool:
         """Whether parties may go, or move, for pods of a group. `before` is what queues used; the accounts show what they would.
 
@@ -197,7 +197,7 @@ class Entitlement:
         quota = self._tree[giving].quota
         return quota is None or used[giving] >= quota
 
-    def _is_due(self, taking: str, giving: str, wanted: int, left: int) -> bool:
+    def _is_due(self, taking: str, giving: str, wanted: Amount, left: Amount) -> bool:
         """Whether a queue that has so much left has to give something to another. To a quota without bound there is nothing beyond it."""
         own, queue = self._tree[taking].quota, self._tree[giving]
         if queue.quota is None:
@@ -206,7 +206,7 @@ class Entitlement:
             return True
         return left > queue.quota and not is_beyond(wanted, own)
 
-    def _is_balanced(self, taking: str, giving: str, used: Mapping[str, int]) -> bool:
+    def _is_balanced(self, taking: str, giving: str, used: Mapping[str, Amount]) -> bool:
         """Whether a queue that has taken something is not fuller than is fair, where queues use so much."""
         if used[taking] <= self._shares[taking] or self._shares[giving] <= 0:
             return True

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import IntEnum
+from fractions import Fraction
 from itertools import combinations, islice, product
 from typing import Final, TypeAlias
 
@@ -17,6 +18,7 @@ from msgspec import Struct
 
 from drayman.placement.gangs.gang import Gang, Subgroup
 from drayman.placement.gangs.quorum import Sparing, shortfall
+from drayman.placement.queueing.queues import Amount
 
 MOST_CHOICES: Final = 32
 """How many choices of members are considered, where not every subgroup has to start."""
@@ -27,7 +29,7 @@ class Worker(Struct, frozen=True):
 
     name: str
     group: str
-    amount: int
+    amount: Amount
     """Of the resource that queues share."""
     part: str = ""
     """The subgroup that it is in."""
@@ -156,9 +158,10 @@ class _PartsToStart:
     def _largest_first(self, children: Sequence[Subgroup]) -> tuple[Subgroup, ...]:
         """Subgroups by what they lack: a small one finds a place where a large one does not."""
 
-        def lacking(part: Subgroup) -> int:
+        def lacking(part: Subgroup) -> Amount:
             missing = max(0, (part.least or 0) - self._has[part.name])
-            return sum(each.amount for each in self._waiting.get(part.name, [])[:missing])
+            waiting = self._waiting.get(part.name, [])[:missing]
+            return sum((each.amount for each in waiting), start=Fraction(0))
 
         return tuple(sorted(children, key=lacking, reverse=True))
 

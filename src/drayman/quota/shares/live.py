@@ -42,8 +42,8 @@ class LiveAccounts:
         self._state = state
         self._book = state.queues
         self.tree: QueueTree = state.queues.tree
-        self.used: Mapping[str, int] = _Gpus(self.tree, state.queues.sums.used)
-        self.firm: Mapping[str, int] = _Gpus(self.tree, state.queues.sums.firm)
+        self.used: Mapping[str, Amount] = _Gpus(self.tree, state.queues.sums.used)
+        self.firm: Mapping[str, Amount] = _Gpus(self.tree, state.queues.sums.firm)
         self._groups: dict[str, Group] = {}
         self._running: dict[str, Workers] = {}
         self.units: dict[str, Unit] = {}
@@ -136,7 +136,7 @@ class LiveShares:
         return Order(accounts or LiveAccounts(self._state), self.of_queues())
 
 
-class _Gpus(Mapping[str, int]):
+class _Gpus(Mapping[str, Amount]):
     """The GPUs that queues of a tree have of something."""
 
     __slots__ = ("_amounts", "_tree")
@@ -145,7 +145,7 @@ class _Gpus(Mapping[str, int]):
         self._tree = tree
         self._amounts = amounts
 
-    def __getitem__(self, name: str) -> int:
+    def __getitem__(self, name: str) -> Amount:
         return self._amounts.get(name, NOTHING).gpu
 
     def __iter__(self) -> Iterator[str]:

@@ -1,13 +1,14 @@
 """Whom a unit that finds no room may have evicted: in other queues, as far as they have more than they are entitled to, and in its own.
 
-The answer is in amounts, not in pods: of each group, how much of what it can do without may go, and whether the rest may. Who goes in the
-end is up to a search for room. Whatever it takes of this is acceptable: if fewer go, queues keep more.
+A queue owes amounts, not pods. So a reach does not choose: it says in which order its pods should go, and, of pods that would go in any
+other order, which of them may. Which of them have to go is up to the search for room.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
+from fractions import Fraction
 from typing import Final
 
 from msgspec import Struct
@@ -16,10 +17,10 @@ from msgspec.structs import replace
 from drayman.api.pods import started_at
 from drayman.placement.parties import Party
 from drayman.placement.queueing.book import QueueBook
+from drayman.placement.queueing.queues import Amount
 from drayman.placement.state import ClusterState
-from drayman.quota.shares.accounts import amount
 from drayman.quota.shares.entitlement import Entitlement
-from drayman.quota.shares.groups import Workers
+from drayman.quota.shares.groups import Worker, Workers
 from drayman.quota.shares.live import LiveAccounts, LiveShares, Unit
 from drayman.quota.shares.order import Order
 
@@ -36,15 +37,12 @@ class Means(Enum):
     """They are less important, in the same queue."""
 
 
-class Given(Struct, frozen=True):
-    """What a unit may have to give."""
+class Grades(Struct, frozen=True):
+    """When pods of a unit go: less than `ABOVE`, and the lower, the sooner."""
 
-    grade: int
-    """Less than `ABOVE`; the lower, the sooner it goes."""
     surplus: int
-    """What may go of the pods that it can do without."""
-    whole: bool
-    """Whether all of it may."""
+    """Those that it can do without."""
+    rest: int
 
 
 class Reach(Struct, frozen=True):
@@ -53,33 +51,95 @@ class Reach(Struct, frozen=True):
     means: Means
     queue: str
     """Of the unit for which they go."""
-    given: Mapping[Unit, Given]
+    first: tuple[Unit, ...]
+    """Those that owe something if all go in the order of their queues."""
+    grades: Mapping[str, Grades]
+    """Of groups, by name."""
+    running: Mapping[str, Workers]
+    """Their pods."""
+    groups: Mapping[str, str]
+    """The groups of these, by uid."""
+    amounts: Mapping[str, Amount]
+    """What they have, by uid."""
+    due: Callable[[Iterable[Workers]], Iterator[Workers]]
+    """Of parties that would go in this order, those that may."""
 
-    def graded(self, book: QueueBook, parties: Iterable[Party]) -> list[Party]:
+    def graded(self, parties: Iterable[Party]) -> list[Party]:
         """Those of some parties that are in reach, and those that leave anyway, with grades in place of priorities."""
         found: list[Party] = []
         made: dict[int, Party] = {}
-        spent: dict[Unit, int] = {}
         for party in parties:
             if party.is_leaving:
                 found.append(party)
                 continue
-            stakes = [book.stake(each.uid) for each in party.members]
-            units = {stake.unit for stake in stakes if stake is not None}
-            given = self.given.get(units.pop()) if len(units) == 1 else None
-            if given is None or None in stakes:
+            group = self._group_of(party)
+            if group is None:
                 continue
-            if not given.whole:
-                unit = next(stake.unit for stake in stakes if stake is not None)
-                spent[unit] = spent.get(unit, 0) + sum(
-                    s.amounts.gpu for s in stakes if s is not None
-                )
-                if party.gang is not None or spent[unit] > given.surplus:
-                    continue
             core = party.core if party.core is None else made.get(id(party.core), party.core)
-            made[id(party)] = graded = replace(party, priority=given.grade, core=core)
+            grades = self.grades[group]
+            grade = grades.rest if party.core is None else grades.surplus
+            made[id(party)] = graded = replace(party, priority=grade, core=core)
             found.append(graded)
         return found
+
+    def permitted(self, parties: Sequence[Party]) -> list[Party]:
+        """Of parties that would go in this order, those that may: all of them if they may in any order.
+
+        A queue that owes anything may lose a large party as well as a small one, so the largest of it goes last.
+        """
+        found = self._permitted(parties)
+        if len(found) == len(parties):
+            return found
+        largest_last = self._permitted(sorted(parties, key=self._amount))
+        return largest_last if len(largest_last) == len(parties) else found
+
+    def _amount(self, party: Party) -> Amount:
+        return sum((self.amounts.get(uid, 0) for uid in party.uids), start=Fraction(0))
+
+    def _permitted(self, parties: Sequence[Party]) -> list[Party]:
+        """A gang gives up what it can do without before the rest of it goes."""
+        asked: list[tuple[str, Party]] = []
+        kept: set[str] = set()
+
+        def line() -> Iterator[Workers]:
+            left: dict[str, dict[str, Worker]] = {}
+            for party in _surplus_first(parties):
+                group = self._group_of(party)
+                if group is None:
+                    continue
+                rest = left.setdefault(group, {each.name: each for each in self.running[group]})
+                # Of what is left of a gang, some may be leaving already.
+                going = tuple(rest) if party.gang is not None else tuple(party.uids)
+                asked.append((group, party))
+                yield tuple(rest.pop(uid) for uid in going)
+
+        found: list[Party] = []
+        number = 0
+        for _ in self.due(line()):
+            kept.update(group for group, _ in asked[number:-1])
+            number = len(asked)
+            group, party = asked[-1]
+            if party.gang is None or group not in kept:
+                found.append(party)
+        return found
+
+    def _group_of(self, party: Party) -> str | None:
+        """The group of a party, if it is in reach."""
+        groups = {self.groups.get(uid) for uid in party.uids}
+        return next(iter(groups)) if len(groups) == 1 else None
+
+
+def _surplus_first(parties: Sequence[Party]) -> list[Party]:
+    """Parties in the same order, but for what a gang cannot do without: all the rest of it comes before that."""
+    surplus: dict[int, list[Party]] = {}
+    for party in parties:
+        if party.core is not None:
+            surplus.setdefault(id(party.core), []).append(party)
+    line: dict[int, Party] = {}
+    for party in parties:
+        for each in (*surplus.get(id(party), ()), party):
+            line.setdefault(id(each), each)
+    return list(line.values())
 
 
 class Reaching:
@@ -139,16 +199,59 @@ class _Asking:
         return found
 
     def reaches(self, entitlement: Entitlement, queue: str) -> Iterator[Reach]:
+        def reclaimed(parties: Iterable[Workers]) -> Iterator[Workers]:
+            return entitlement.due_in_turn(self._group, self._workers, parties)
+
+        def preempted(parties: Iterable[Workers]) -> Iterator[Workers]:
+            return entitlement.preempted_in_turn(self._group, parties)
+
         names = entitlement.reclaimable(self._group, self._others)
-        turns = self._order.victims(names, ())
-        due = list(entitlement.due_in_turn(self._group, self._workers, turns))
-        if due:
-            yield Reach(Means.RECLAIM, queue, self._given(due))
+        yield from self._reach(Means.RECLAIM, queue, names, reclaimed)
         names = entitlement.preemptable(self._group, self._others)
-        turns = self._order.victims(names, ())
-        due = list(entitlement.preempted_in_turn(self._group, turns))
-        if due:
-            yield Reach(Means.PREEMPT, queue, self._given(due))
+        yield from self._reach(Means.PREEMPT, queue, names, preempted)
+
+    def _reach(
+        self,
+        means: Means,
+        queue: str,
+        names: Collection[str],
+        due: Callable[[Iterable[Workers]], Iterator[Workers]],
+    ) -> Iterator[Reach]:
+        """Nothing if none of these groups has to give anything."""
+        turns = list(self._order.victims(names, ()))
+        first = [self._accounts.units[party[0].group] for party in due(turns)]
+        if not first:
+            return
+        running = {name: self._accounts.running(name) for name in names}
+        yield Reach(
+            means,
+            queue,
+            tuple(dict.fromkeys(first)),
+            self._grades(turns),
+            running,
+            {each.name: name for name, workers in running.items() for each in workers},
+            {each.name: each.amount for workers in running.values() for each in workers},
+            due,
+        )
+
+    def _grades(self, turns: Sequence[Workers]) -> dict[str, Grades]:
+        """Groups of a queue that are equally important go alike. The surplus of all of them goes before what any of them needs."""
+        first: dict[tuple[str, int, bool], int] = {}
+        left: dict[str, int] = {}
+        groups = self._accounts.groups
+
+        def class_of(name: str, *, is_rest: bool) -> tuple[str, int, bool]:
+            return groups[name].queue, groups[name].priority, is_rest
+
+        for index, party in enumerate(turns):
+            name = party[0].group
+            left[name] = left.get(name, len(self._accounts.running(name))) - len(party)
+            first.setdefault(class_of(name, is_rest=not left[name]), index - len(turns))
+        found: dict[str, Grades] = {}
+        for name in left:
+            rest = first[class_of(name, is_rest=True)]
+            found[name] = Grades(first.get(class_of(name, is_rest=False), rest), rest)
+        return found
 
     def retry_at(self, entitlement: Entitlement) -> float | None:
         accounts = self._accounts
@@ -158,16 +261,3 @@ class _Asking:
             if accounts.running(name) and accounts.tree.is_leaf(accounts.groups[name].queue)
         )
         return min((at for at in ends if at is not None), default=None)
-
-    def _given(self, parties: Sequence[Workers]) -> dict[Unit, Given]:
-        found: dict[Unit, Given] = {}
-        gone: dict[Unit, int] = {}
-        for index, party in enumerate(parties):
-            name = party[0].group
-            unit = self._accounts.units[name]
-            gone[unit] = gone.get(unit, 0) + len(party)
-            whole = gone[unit] == len(self._accounts.running(name))
-            before = found.get(unit, Given(index - len(parties), 0, whole=False))
-            surplus = before.surplus + (0 if whole else amount(party))
-            found[unit] = Given(before.grade, surplus, whole)
-        return found

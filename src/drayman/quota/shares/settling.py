@@ -7,19 +7,20 @@ groups.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from msgspec.structs import replace
 
+from drayman.placement.queueing.queues import Amount
 from drayman.quota.shares.accounts import Accounts
 from drayman.quota.shares.cycle import Action, Actions, Memory, cycle
 
 Opening: TypeAlias = Callable[[Mapping[str, str]], Accounts]
 """The accounts of the cluster in which pods run on these nodes."""
-_Likeness: TypeAlias = frozenset[tuple[tuple[str, str, str], int]]
+_Likeness: TypeAlias = frozenset[tuple[tuple[str, str, str], Amount]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class _Settling:
 
 def _likeness(accounts: Accounts, running: Mapping[str, str]) -> _Likeness:
     """Equal for states in which as many pods of each kind are on each node, whichever they are."""
-    counts: Counter[tuple[str, str, str]] = Counter()
+    counts: defaultdict[tuple[str, str, str], Amount] = defaultdict(int)
     for name, node in running.items():
         worker = accounts.worker(name)
         counts[worker.group, worker.part, node] += worker.amount

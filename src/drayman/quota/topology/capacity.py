@@ -39,6 +39,10 @@ class Host(Struct, frozen=True, eq=False):
     left: Amounts
     """What is allocatable and not used by pods that no workload brought."""
 
+    def offers(self, name: str) -> bool:
+        """Whether the node's kubelet offers an extended resource, so that no device serves it there."""
+        return bool(self.facts.shape.extended.get(name))
+
     def refusal(self, choice: NodeChoice, tolerations: Sequence[Toleration]) -> str:
         """Why pods that look for such nodes cannot be here, whatever they ask for; empty if they can."""
         facts = self.facts

@@ -195,10 +195,10 @@ class ClusterTopologies:
         `only_topologies`: whether all flavors of the queue have one. Pods that ask for nothing are then placed anywhere in it.
         """
         if flavor not in self._specs:
-            if request is None:
+            if request is None or not request.names_topology:
                 return None
             return f"flavor {flavor} does not support TopologyAwareScheduling"
-        if request is None:
+        if request is None or not request.names_topology:
             if only_topologies:
                 return None
             return f"flavor {flavor} supports only TopologyAwareScheduling"
@@ -250,6 +250,12 @@ class ClusterTopologies:
                     else:
                         self.add([(placement, per_pod[name])])
         return found
+
+    def served(self, sample: Pod | None) -> frozenset[str]:
+        """The extended resources of pods that devices serve on nodes that do not offer them."""
+        if sample is None or self.counter is None:
+            return frozenset()
+        return self.counter.served(sample)
 
     def limits(self, unit: PlacedUnit) -> Limits | NotPlaced | None:
         """What devices allow of the pods. A workload without its claim templates is placed when it has them."""

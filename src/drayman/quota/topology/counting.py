@@ -47,15 +47,18 @@ class PodKind(Struct, frozen=True, eq=False):
     amounts: tuple[tuple[str, int], ...]
     choice: NodeChoice
     tolerations: tuple[Toleration, ...]
+    served: frozenset[str] = frozenset()
+    """Extended resources that devices serve on nodes that do not offer them."""
+
+    def of_node(self, host: Host) -> Sequence[tuple[str, int]]:
+        """What the pods ask of a node itself."""
+        if not self.served:
+            return self.amounts
+        return [each for each in self.amounts if each[0] not in self.served or host.offers(each[0])]
 
 
 class Limits(Protocol):
     """What else limits how many pods a node holds: devices."""
-
-    @property
-    def served(self) -> frozenset[str]:
-        """Resources that devices serve where nodes do not offer them, so that they are counted here."""
-        ...
 
     def on(self, node: str) -> tuple[int, int]:
         """How many pods of the set a node holds, and how many beside the leader (NO_LEADER if none)."""
@@ -152,11 +155,11 @@ class Counts:
         """How many pods a node holds if so much of it is used, how many beside the leader, and what limits that."""
         workers, leader = self._workers, self._leader
         refusal = host.refusal(workers.choice, workers.tolerations)
-        asked = _of_nodes(host, workers, limits)
+        asked = workers.of_node(host)
         pods, limit = (0, refusal) if refusal else _most(host.left, used, asked)
         beside = NO_LEADER
         if leader is not None and not host.refusal(leader.choice, leader.tolerations):
-            its_own = _of_nodes(host, leader, limits)
+            its_own = leader.of_node(host)
             if _most(host.left, used, its_own)[0]:
                 with_it = Counter(used)
                 with_it.update(dict(its_own))
@@ -182,13 +185,13 @@ class Counts:
             if not host.refusal(self._workers.choice, self._workers.tolerations):
                 together.update(host.left)
         # What none of them has was counted node by node.
-        asked = [each for each in self._workers.amounts if each[0] in together]
+        asked = [each for each in self._workers.amounts if together.get(each[0])]
         of_sum, by_sum = _most(together, used, asked)
         if of_sum < pods:
             pods, limit = of_sum, by_sum
         if not losses or self._leader is None:
             return pods, NO_LEADER, limit
-        its_own = [each for each in self._leader.amounts if each[0] in together]
+        its_own = [each for each in self._leader.amounts if together.get(each[0])]
         if not _most(together, used, its_own)[0]:
             return pods, NO_LEADER, limit
         with_it = Counter(used)
@@ -217,17 +220,6 @@ class Counts:
         if with_leader != NO_LEADER:
             with_leader = with_leader * narrow // wide
         return Held(units * narrow // wide, with_leader, pods)
-
-
-def _of_nodes(host: Host, pods: PodKind, limits: Limits | None) -> Sequence[tuple[str, int]]:
-    """What pods ask of a node itself."""
-    if limits is None or not limits.served:
-        return pods.amounts
-    return [
-        (name, amount)
-        for name, amount in pods.amounts
-        if name not in limits.served or host.left.get(name)
-    ]
 
 
 def _most(

@@ -2,7 +2,8 @@
 
 The resources of a node do not tell how many pods with claims it holds: that depends on which of its devices are free, fit together, and are
 not tainted. The allocator knows. Its counts (`placement/domains/copies.py`) limit those by resources, node by node, so that the same search
-for domains runs over what nodes really hold. Extended resources that devices serve are counted by the devices alone.
+for domains runs over what nodes really hold. Extended resources with a DeviceClass are counted by the devices alone on nodes that do not
+offer them (`TopologyDemand.served`), even when a question leaves devices out.
 
 It is counted in a state of the cluster. What is admitted and not bound yet has to count there (`quota/fitting`), or its devices are offered
 twice. Devices that several nodes reach are counted on each of them, so that a domain may seem to hold more than it does; the joint search
@@ -34,6 +35,10 @@ class DeviceCounter:
         self._decider = Decider(state, policy=policy)
         self._counts = CopyCounts(state)
 
+    def served(self, pod: Pod) -> frozenset[str]:
+        """The extended resources of a pod that have a DeviceClass."""
+        return frozenset(self._state.extended.resources_of(pod))
+
     def limits(
         self, worker: Pod, count: int, now: float, leader: Pod | None = None
     ) -> Limits | None:
@@ -60,7 +65,6 @@ class DeviceLimits:
 
     def __init__(self, counts: CopyCounts, workers: Demand, number: int) -> None:
         """`workers` is what each of so many pods asks for."""
-        self.served = frozenset(workers.extended)
         self._held: Mapping[str, Copies] = counts.of(CopiesWanted(workers, number))
 
     def on(self, node: str) -> tuple[int, int]:
@@ -79,7 +83,6 @@ class LedDeviceLimits:
         workers: tuple[Demand, ...],
         leader: Demand,
     ) -> None:
-        self.served = frozenset((*leader.extended, *workers[0].extended))
         self._state = state
         self._seating = seating
         self._workers = workers

@@ -194,6 +194,7 @@ def _key_of(demand: TopologyDemand) -> Hashable:
         frozenset(demand.node_selector.items()),
         None if demand.affinity is None else codec.encode(demand.affinity),
         demand.tolerations,
+        demand.served,
     )
 
 
@@ -207,5 +208,8 @@ def _kind_of(demand: TopologyDemand) -> PodKind:
         )
     amounts = {**{name: n for name, n in demand.per_pod.items() if n > 0}, PODS: 1}
     return PodKind(
-        tuple(amounts.items()), node_choice(demand.node_selector, affinity), demand.tolerations
+        tuple(amounts.items()),
+        node_choice(demand.node_selector, affinity),
+        demand.tolerations,
+        demand.served,
     )

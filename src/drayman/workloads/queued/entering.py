@@ -5,11 +5,14 @@ As Kueue's webhooks do it. What is below something that waits itself, such as a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
+from drayman.api.errors import QuantityError
+from drayman.api.integers import parse_integer
 from drayman.api.labels import LabelMatcher
+from drayman.api.quantity import Quantity
 from drayman.api.struct import Json
 from drayman.placement.gangs.dialects.kueue import (
     FAST_ADMISSION,
@@ -44,7 +47,7 @@ from drayman.workloads.queued.names import (
     queue_of,
     workload_name,
 )
-from drayman.workloads.queued.places import Object, number, read
+from drayman.workloads.queued.places import Object, Place, number, read
 from drayman.workloads.queued.pods import role_hash
 
 _TOPOLOGY: Final = frozenset({REQUIRED, PREFERRED, UNCONSTRAINED, SLICE_LEVEL})
@@ -80,6 +83,13 @@ class EntrySurroundings:
     find: Finder
 
 
+class Charged(NamedTuple):
+    """An object that waits as a whole, and through which others are charged."""
+
+    kind: QueuedKind
+    obj: Mapping[str, Json]
+
+
 def framework_of(group: str, kind: str) -> str | None:
     """What a kind is called in the configuration; None if it cannot wait."""
     if (group, kind) == ("", "Pod"):
@@ -100,19 +110,105 @@ def waits(
 
 
 def is_below_queued(obj: Mapping[str, Json], intake: Intake, find: Finder) -> bool:
-    """Whether the owner of an object waits as a whole, or an owner of that. Sets do not: their pods do."""
+    """Whether an owner of an object waits as a whole, so that the object is charged through it. Sets do not: their pods do."""
+    return charged_owner(obj, intake, find) is not None
+
+
+def charged_owner(obj: Mapping[str, Json], intake: Intake, find: Finder) -> Charged | None:
+    """The owner through which an object is charged: the topmost that waits as a whole; None if the object is charged for itself, if at all.
+
+    Every exemption of an object because of its owner goes through here. A reference proves nothing, since anybody writes it: the owner
+    exists, has that uid, and would itself make such an object. Whether the owner's Workload covers the object is a matter of what is
+    admitted at the moment (`quota/charged.py`).
+    """
+    found = None
+    for kind, above in owners_of(obj, intake, find):
+        if queue_of(above) or intake.without_queue:
+            found = Charged(kind, above)
+    return found
+
+
+def owners_of(
+    obj: Mapping[str, Json], intake: Intake, find: Finder
+) -> Iterator[tuple[QueuedKind, Mapping[str, Json]]]:
+    """The objects that an object was made for, the nearest first, as far as their kinds wait as a whole."""
     for _ in range(DEEPEST):
         owner = controller_of(obj)
         kind = None if owner is None else kind_of_owner(owner)
         if owner is None or kind is None or kind.framework not in intake.frameworks:
-            return False
+            return
         above = find(kind, str(owner.get("name")))
         if above is None or above["metadata"].get("uid") != owner.get("uid"):
-            return True  # It is gone, and what it has left goes after it.
-        if queue_of(above) or intake.without_queue:
-            return True
+            return
+        if not would_make(kind, above, obj):
+            return
+        yield kind, above
         obj = above
-    return False
+
+
+def would_make(kind: QueuedKind, owner: Mapping[str, Json], obj: Mapping[str, Json]) -> bool:
+    """Whether the controller of an owner would make an object: its kind, the devices that its template asks for, its index."""
+    group, _, _ = str(obj.get("apiVersion") or "v1").rpartition("/")
+    made = group, str(obj.get("kind") or "Pod")
+    if made not in kind.makes:
+        return False
+    places = kind.places(dict(owner))
+    if made == ("", "Pod"):
+        asks = [_devices_of(read(obj, ("spec",)))]
+    else:
+        below = BY_KIND[made]
+        asks = [
+            _devices_of(read(obj, (*place.template, "spec"))) for place in below.places(dict(obj))
+        ]
+    templates = [(each, _devices_of(read(owner, (*each.template, "spec")))) for each in places]
+    return all(
+        any(ask <= template and _has_index(place, obj) for place, template in templates)
+        for ask in asks
+    )
+
+
+def _devices_of(spec: Json) -> frozenset[Hashable]:
+    """What a pod asks of devices: its claims, and what its containers have of resources that devices may stand behind."""
+    found: set[Hashable] = set()
+    for entry in read(spec, ("resourceClaims",)) or ():
+        found.add(
+            (
+                entry.get("resourceClaimName"),
+                entry.get("resourceClaimTemplateName"),
+                entry.get("name"),
+            )
+        )
+    for member in ("initContainers", "containers"):
+        for container in read(spec, (member,)) or ():
+            resources = container.get("resources") or {}
+            asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+            found |= {
+                (container.get("name"), name, _exact(amount))
+                for name, amount in asked.items()
+                if "/" in name
+            }
+    return frozenset(found)
+
+
+def _exact(amount: Json) -> Hashable:
+    """A quantity by its value, however it is written."""
+    try:
+        return Quantity.parse(str(amount)).amount
+    except QuantityError:
+        return str(amount)
+
+
+def _has_index(place: Place, obj: Mapping[str, Json]) -> bool:
+    """Whether the number of an object within a pod set, if it states one, is one that the set has."""
+    stated = {**annotations_of(obj), **labels_of(obj)}
+    for label, most in (
+        (place.index_label, place.indexes),
+        (place.subgroup_label, place.subgroups),
+    ):
+        index = parse_integer(stated.get(label, "")) if label else None
+        if index is not None and most is not None and not 0 <= index < most:
+            return False
+    return True
 
 
 def controller_of(obj: Mapping[str, Json]) -> Mapping[str, Json] | None:
@@ -131,9 +227,8 @@ def choose_queue(obj: Object, framework: str, intake: Intake, around: EntrySurro
     """Put an object that names no queue into the default one of its namespace."""
     if queue_of(obj) or not around.has_default_queue or framework not in intake.frameworks:
         return
-    owners = read(obj, ("metadata", "ownerReferences")) or ()
-    if any(owner.get("controller") for owner in owners):
-        return  # Whatever made it has decided about its queue.
+    if any(owners_of(obj, intake, around.find)):
+        return  # What made it has decided about its queue.
     if intake.namespaces.matches(around.namespace_labels):
         obj["metadata"]["labels"] = {**labels_of(obj), QUEUE: DEFAULT_QUEUE}
 

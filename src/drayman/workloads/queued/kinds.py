@@ -16,6 +16,10 @@ from drayman.workloads.queued.names import COMPLETIONS_FOLLOW, MIN_PARALLELISM, 
 from drayman.workloads.queued.places import MAIN, Object, Path, Place, number, read
 
 _SUSPEND: Final = ("spec", "suspend")
+_POD: Final = ("", "Pod")
+_JOB: Final = ("batch", "Job")
+INDEX: Final = "batch.kubernetes.io/job-completion-index"
+"""Annotation and label of the pods of an indexed Job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,8 @@ class QueuedKind:
     suspend: Path = _SUSPEND
     may_restore: Callable[[Object], bool] = lambda _: True
     """Whether the templates of a suspended object can be changed already."""
+    makes: frozenset[tuple[str, str]] = frozenset({("", "Pod")})
+    """The kinds of what its controller makes for it, by group and kind."""
 
     @property
     def api_version(self) -> str:
@@ -90,9 +96,10 @@ def _job_places(obj: Object) -> Sequence[Place]:
         if annotations.get(COMPLETIONS_FOLLOW) == "true":
             counts += (("spec", "completions"),)
     indexed = read(obj, ("spec", "completionMode")) == "Indexed"
-    index = "batch.kubernetes.io/job-completion-index" if indexed else None
+    index = INDEX if indexed else None
     least = least if least is not None and 0 < least < count else None
-    return (Place(MAIN, ("spec", "template"), count, least, counts, index),)
+    indexes = number(read(obj, ("spec", "completions")), count) if indexed else None
+    return (Place(MAIN, ("spec", "template"), count, least, counts, index, indexes),)
 
 
 def _job_ready(obj: Object) -> bool:
@@ -145,7 +152,7 @@ def _job_set_places(obj: Object) -> Sequence[Place]:
             str(each.get("name") or MAIN),
             (*path, "template", "spec", "template"),
             number(each.get("replicas"), 1) * _job_count(read(each, ("template", "spec"))),
-            index_label="batch.kubernetes.io/job-completion-index",
+            index_label=INDEX,
             subgroup_label="jobset.sigs.k8s.io/job-index",
             subgroups=number(each.get("replicas"), 1),
         )
@@ -192,6 +199,7 @@ JOB_SET: Final = QueuedKind(
     _job_set_active,
     _job_set_ready,
     _job_set_reclaimable,
+    makes=frozenset({_JOB}),
 )
 
 
@@ -238,6 +246,7 @@ RAY_CLUSTER: Final = QueuedKind(
         or read(obj, ("status", "state")) == "ready"
     ),
     lambda obj: read(obj, ("status", "state")) == "ready",
+    makes=frozenset({_POD, _JOB}),
 )
 RAY_JOB: Final = QueuedKind(
     "ray.io/rayjob",
@@ -252,6 +261,7 @@ RAY_JOB: Final = QueuedKind(
         not in (None, "", "Suspended", "New", "Complete", "Failed")
     ),
     lambda obj: read(obj, ("status", "rayClusterStatus", "state")) == "ready",
+    makes=frozenset({("ray.io", "RayCluster"), _JOB}),
 )
 
 
@@ -288,6 +298,7 @@ def _training(group: str, version: str, kind: str, member: str, order: Sequence[
         lambda obj: _replica_states(obj, "active") > 0,
         lambda obj: _condition(obj, "Running") is not None,
         suspend=("spec", "runPolicy", "suspend"),
+        makes=frozenset({_POD, _JOB}),
     )
 
 

@@ -27,6 +27,7 @@ from drayman.api.kueue_workload import (
     ReclaimablePods,
     RequeueState,
     SchedulingStats,
+    WorkloadSpec,
     WorkloadStatus,
 )
 from drayman.api.times import timestamp_at
@@ -63,7 +64,7 @@ _OVER: Final = {
     BY_LOCAL_QUEUE: ("LocalQueueRestarted", "The LocalQueue was restarted after being stopped"),
 }
 """How it is said that the reason of an eviction is over, where it was not a matter of time."""
-_AGAIN_AT_ONCE: Final = frozenset({BY_PREEMPTION, BY_NODE})
+_AGAIN_AT_ONCE: Final = frozenset({BY_PREEMPTION, BY_NODE, DRIFT})
 """After these, a Workload is queued again as soon as it has stopped; after others, when what they are about is over."""
 
 
@@ -81,6 +82,11 @@ def is_evicted(status: WorkloadStatus) -> bool:
 
 def is_finished(status: WorkloadStatus) -> bool:
     return status.is_true(FINISHED)
+
+
+def may_run(status: WorkloadStatus, spec: WorkloadSpec) -> bool:
+    """Whether what a Workload is for may run: it is admitted, and has not been told to stop."""
+    return is_admitted(status) and holds_quota(status) and not is_evicted(status) and spec.active
 
 
 # Waiting.

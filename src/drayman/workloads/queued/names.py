@@ -34,6 +34,8 @@ REPLACES: Final = "kueue.x-k8s.io/workload-slice-replacement-for"
 """Annotation of Workloads: the key of the smaller one of the same Job whose place this one takes when it gets quota."""
 PODS_THERE: Final = "drayman.dev/pods-there"
 """Annotation of such Workloads: how many pods the smaller one has, which need no room any more."""
+GATES: Final = frozenset({GATE, TOPOLOGY_GATE, ELASTIC})
+"""Of pods that wait for quota, or for a place that comes with it."""
 IS_GROUP: Final = "kueue.x-k8s.io/is-group-workload"
 SERVING: Final = "kueue.x-k8s.io/pod-group-serving"
 RETRIABLE: Final = "kueue.x-k8s.io/retriable-in-group"
@@ -56,7 +58,8 @@ def workload_name(group: str, kind: str, name: str, uid: str) -> str:
     digest = hashlib.sha1(
         "\n".join((kind, group, name, uid)).encode(), usedforsecurity=False
     ).hexdigest()
-    prefix = f"{kind.lower()}-{name}"[: _LONGEST - _HASH - 1]
+    # A dot at the end, where a long name is cut, would begin a label with the hyphen that follows.
+    prefix = f"{kind.lower()}-{name}"[: _LONGEST - _HASH - 1].rstrip(".")
     return f"{prefix}-{digest[:_HASH]}"
 
 

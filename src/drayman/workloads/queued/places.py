@@ -28,6 +28,8 @@ class Place:
     """Numbers that become the count when fewer pods are admitted."""
     index_label: str | None = None
     """The label from which the number of a pod within the set is read."""
+    indexes: int | None = None
+    """How many such numbers there are; None if that is not known."""
     subgroup_label: str | None = None
     subgroups: int | None = None
 

@@ -53,7 +53,8 @@ def is_elastic(kind: QueuedKind, obj: Object) -> bool:
     ):
         return False
     annotations = read(obj, ("spec", "template", "metadata", "annotations")) or {}
-    return topology_request(annotations) is None
+    request = topology_request(annotations)
+    return request is None or not request.names_topology
 
 
 def resized(obj: Object, count: int) -> Object:

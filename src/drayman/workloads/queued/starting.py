@@ -221,11 +221,12 @@ def _compared(pod_set: PodSet) -> tuple[str, int, int | None, TopologyRequest | 
         if name != POD_SET
     }
     annotations = read(template, ("metadata", "annotations")) or {}
+    request = pod_set.topology_request
     return (
         pod_set.name,
         pod_set.count,
         pod_set.min_count,
-        pod_set.topology_request,
+        request if request is not None and request.names_topology else None,
         (spec, labels, annotations),
     )
 

@@ -11,6 +11,7 @@ from drayman.api.validation.field_errors import forbidden
 from drayman.api.validation.metadata import check_metadata, check_metadata_update
 from drayman.apiserver.kinds.own_annotations import warnings_about_pod
 from drayman.apiserver.kinds.pods.defaults import default_pod, default_pod_status
+from drayman.apiserver.kinds.pods.gpu_share import request_gpu_share
 from drayman.apiserver.kinds.pods.label_keys import merge_label_keys
 from drayman.apiserver.kinds.pods.quality import quality_class
 from drayman.apiserver.kinds.pods.spec import check_alignment, check_new_pod, check_pod
@@ -58,6 +59,7 @@ class PodStrategy(Strategy):
         if items_at(obj, "spec", "schedulingGates"):
             status["conditions"] = [_gated_condition(context)]  # type: ignore[assignment]
         merge_label_keys(obj)
+        request_gpu_share(obj)
 
     def prepare_for_update(self, new: Object, old: Object, context: Context) -> None:
         restore(new, old, "status")

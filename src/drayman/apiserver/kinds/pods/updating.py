@@ -6,6 +6,7 @@ from copy import copy
 from typing import Final
 
 from drayman.api.alignment import ALIGN
+from drayman.api.pod_security import APP_ARMOR
 from drayman.api.validation.alignment import check_pod_annotation
 from drayman.api.validation.field_errors import forbidden, invalid, required
 from drayman.api.validation.pod import MIRROR_ANNOTATION
@@ -54,11 +55,18 @@ def check_annotation_changes(new: Object, old: Object) -> Errors:
     if ALIGN in after:
         entries = claim_entries(map_at(old, "spec"))
         yield from check_pod_annotation(after, "metadata.annotations", entries, before)
-    if after.get(MIRROR_ANNOTATION) == before.get(MIRROR_ANNOTATION):
-        return
-    change = "remove or update" if MIRROR_ANNOTATION in before else "add"
-    path = f"metadata.annotations[{MIRROR_ANNOTATION}]"
-    yield forbidden(path, f"may not {change} mirror pod annotation")
+    for key in {**before, **after}:
+        if after.get(key) == before.get(key):
+            continue
+        change = "remove or update" if key in before else "add"
+        if key == MIRROR_ANNOTATION:
+            yield forbidden(
+                f"metadata.annotations[{key}]", f"may not {change} mirror pod annotation"
+            )
+        elif key.startswith(APP_ARMOR):
+            yield forbidden(
+                f"metadata.annotations[{key}]", f"may not {change} AppArmor annotations"
+            )
 
 
 def _images(spec: Object, name: str) -> Errors:

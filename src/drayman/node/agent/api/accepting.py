@@ -23,6 +23,8 @@ from drayman.cluster.background import in_background
 PAUSE_S: Final = 0.25
 """How long nothing is accepted after the system has refused."""
 _BACKLOG: Final = 128
+_UNSENT: Final = 64 * 1024
+"""Bytes that wait for a client that does not read. With TLS it would be half a megabyte for each session."""
 _log: Final = logging.getLogger(__name__)
 
 
@@ -116,13 +118,14 @@ class Acceptor:
 
     async def _shake_hands(self, accepted: socket.socket) -> None:
         try:
-            await asyncio.get_running_loop().connect_accepted_socket(
+            transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
                 self._server,
                 accepted,
                 ssl=self._tls,
                 ssl_handshake_timeout=self._limits.handshake_s,
                 ssl_shutdown_timeout=self._limits.handshake_s,
             )
+            transport.set_write_buffer_limits(high=_UNSENT)
         except OSError as error:  # those of TLS are, too
             _log.debug("a client was not let in: %s", error)
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from drayman.cluster.breaks import Turnstile
 from drayman.node.agent.api.measuring import measure, running_attempts
 from drayman.node.agent.api.ports import connect
 from drayman.node.agent.pods import PodWorker
@@ -37,6 +38,8 @@ class AgentApi:
 
     def __init__(self, workers: Mapping[str, PodWorker]) -> None:
         self._workers = workers
+        self._starting = Turnstile()
+        """Starting a process takes some milliseconds, during which this process does nothing else."""
         self._attached: Counter[Path] = Counter()
         """How many clients each attempt has, by its folder. The shim would hang up on more of them without a word."""
 
@@ -55,8 +58,15 @@ class AgentApi:
                 return PodName(namespace, name, uid)
         raise NodeApiError(404, f'pod "{name}" not found on this node')
 
+    def _worker(self, name: ContainerName) -> PodWorker:
+        """Raises NodeApiError for a pod that this node does not have, or has not seen yet."""
+        worker = self._workers.get(name.uid)
+        if worker is None:
+            raise NodeApiError(404, f'pod "{name.pod}" not found on this node')
+        return worker
+
     async def logs(self, name: ContainerName, options: LogOptions) -> AsyncGenerator[bytes, None]:
-        worker = self._workers[name.uid]
+        worker = self._worker(name)
         attempt = worker.containers.attempt(name.container)
         about = f'container "{name.container}" in pod "{name.pod}"'
         if attempt is None:
@@ -91,6 +101,7 @@ class AgentApi:
             if "\0" in word:
                 why = f"command[{number}] has a NUL character, which no program can be given"
                 raise NodeApiError(400, why)
+        await self._starting.enter()
         attempt = self._running(name)
         try:
             if options.tty:
@@ -101,7 +112,7 @@ class AgentApi:
 
     def _running(self, name: ContainerName) -> Attempt:
         """Raises NodeApiError."""
-        worker = self._workers[name.uid]
+        worker = self._worker(name)
         attempt = worker.containers.attempt(name.container)
         if attempt is None or not worker.containers.seen[name.container].is_running:
             raise NodeApiError(400, f'container "{name.container}" is not running')

@@ -133,7 +133,9 @@ class _Handlers:
 
 
 async def _websocket(request: web.Request, protocols: Sequence[str]) -> web.WebSocketResponse:
-    response = web.WebSocketResponse(protocols=protocols, max_msg_size=channels.MOST_BYTES)
+    response = web.WebSocketResponse(
+        protocols=protocols, max_msg_size=channels.MOST_BYTES_OF_CLIENTS
+    )
     await response.prepare(request)
     return response
 

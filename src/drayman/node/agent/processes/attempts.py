@@ -29,6 +29,7 @@ from drayman.node.agent.processes import shim
 from drayman.node.agent.processes.log_files import now
 from drayman.node.cgroups import groups as cgroups
 from drayman.node.cgroups.layout import Group
+from drayman.node.pinned import pinned
 from drayman.plugins.files import write_atomically
 
 PROGRAM: Final = (sys.executable, "-I", "-S", str(Path(shim.__file__).absolute()))
@@ -77,6 +78,10 @@ class Launch(Struct, frozen=True, kw_only=True):
     """The directory that it sees as its root; empty for the host's."""
     is_writable: bool = True
     """Whether it may change that, which is kept in the folder of the attempt."""
+    hidden: tuple[str, ...] = ()
+    """Real paths of the host that it does not see."""
+    is_sealed: bool = False
+    """Whether it gives up what could reveal what is hidden."""
     binds: tuple[Bind, ...] = ()
     devices: tuple[DeviceFile, ...] = ()
     user: int | None = None
@@ -274,9 +279,10 @@ class Attempt:
         if found is None:
             return
         pid, started, _ = found
-        with suppress(OSError):
+        with suppress(OSError), pinned(pid) as process:
+            # Only now: the descriptor stands for one process, whatever becomes of its pid.
             if shim.started_at(pid) == started:
-                os.killpg(pid, number) if is_end else os.kill(pid, number)
+                process.send(number, to_group=is_end)
 
     @property
     def pid(self) -> int | None:
@@ -296,9 +302,38 @@ class Attempt:
         self.signal(signal.SIGKILL)
 
 
+class Isolation(Struct, frozen=True):
+    """What the machine permits to keep containers apart."""
+
+    mounts: bool
+    """Whether they can have mounts of their own."""
+    hides: bool
+    """Whether something can be hidden from them that they cannot bring to light again."""
+
+    @classmethod
+    def here(cls) -> Isolation:
+        done = subprocess.run((*PROGRAM, "--check"), capture_output=True, text=True, check=False)
+        return cls(done.returncode == 0, done.returncode == 0 and done.stdout.strip() == "hides")
+
+    @property
+    def exposed(self) -> str:
+        """What containers can see that they should not, in words, and why; empty if nothing."""
+        if self.hides:
+            return ""
+        if not self.mounts:
+            why = "mount namespaces are not permitted here"
+        elif os.geteuid() == 0:
+            why = "the kernel has no Landlock of version 2, or its root is an initial file system"
+        else:
+            why = "the root of this machine is an initial file system"
+        return (
+            f"containers can read the credentials of the cluster and the files of other pods: {why}"
+        )
+
+
 def may_mount() -> bool:
     """Whether containers can have mounts of their own here."""
-    return subprocess.run((*PROGRAM, "--check"), capture_output=True, check=False).returncode == 0
+    return Isolation.here().mounts
 
 
 def may_overlay(folder: Path) -> bool:

@@ -4,6 +4,11 @@ A container that has mounts or devices sees a root of its own, in a mount namesp
 wanted, and in /dev the usual devices and its own. Directories that have to be made for mounts are made there and not on the host.
 With the root of an image, that is what it sees instead of the host's files; what it changes is kept in its folder, or refused.
 
+Directories with the credentials of the cluster and the files of other pods are hidden under empty ones. A container of root could look
+behind them: at the root of another process by /proc, through a mount or a namespace of its own, or at the disk itself. So it leaves the
+host's root for good, loses the capabilities that serve this, and gets a Landlock domain, in which no process outside can be examined and
+nothing can be mounted or unmounted.
+
 Device files that a program of root makes itself cannot be opened there: NVIDIA's libraries make those of all GPUs where they miss one.
 """
 
@@ -13,6 +18,7 @@ import ctypes
 import errno
 import os
 import stat
+import struct
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -23,6 +29,23 @@ CLONE_NEWUSER = 0x10000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
 MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 32, 4096, 16384, 1 << 18
 MNT_DETACH = 2
+PR_CAPBSET_DROP = 24
+REVEALING_CAPABILITIES = {
+    "DAC_READ_SEARCH": 2,
+    "SYS_MODULE": 16,
+    "SYS_RAWIO": 17,
+    "SYS_PTRACE": 19,
+    "SYS_ADMIN": 21,
+    "MKNOD": 27,
+    "PERFMON": 38,
+    "BPF": 39,
+}
+"""With one of these a container can see what is hidden from it: files by handle, other processes, mounts, disks, memory."""
+LANDLOCK_CREATE, LANDLOCK_ADD, LANDLOCK_RESTRICT = 444, 445, 446
+LANDLOCK_VERSION, LANDLOCK_PATH_BENEATH = 1, 1
+LANDLOCK_MAKE_BLOCK, LANDLOCK_REFER = 1 << 11, 1 << 13
+LANDLOCK_NEEDED = 2
+"""The first version in which files can be moved between directories."""
 USUAL_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 DEVICE_LINKS = {
     "fd": "/proc/self/fd",
@@ -248,6 +271,94 @@ def bind_new_device(root: str, node: dict[str, Any]) -> None:
         unmount(folder, MNT_DETACH)
 
 
+def hide(root: str, path: str) -> None:
+    """Cover a directory or a file of a root with an empty one. Links lead nowhere, and what is not there needs no cover."""
+    base = os.open(root, os.O_PATH | os.O_DIRECTORY)
+    try:
+        place = beneath.open_below(base, path)
+        try:
+            target = beneath.by_descriptor(place)
+            if stat.S_ISDIR(os.fstat(place).st_mode):
+                options = "mode=755,size=4k"
+                flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC
+                mount("hidden", target, "tmpfs", flags, options, about=f"what hides {path}")
+            else:
+                mount("/dev/null", target, flags=MS_BIND, about=f"what hides {path}")
+        finally:
+            os.close(place)
+    except FileNotFoundError:
+        pass
+    finally:
+        os.close(base)
+
+
+def hide_below(root: str, hidden: list[str], source: str, path: str) -> None:
+    """Cover what is hidden in a directory of the host that a root shows at a path."""
+    start = "" if source == "/" else source
+    for each in hidden:
+        if each.startswith(f"{start}/"):
+            hide(root, path.rstrip("/") + each[len(start) :])
+
+
+def leave_host(root: str) -> None:
+    """Make a root the only one of this process and its mount namespace, so that no way leads out of it."""
+    os.chdir(root)
+    try:
+        checked(libc.pivot_root(b".", b"."), "leaving the host's root")
+    except OSError as error:
+        if (
+            error.errno != errno.EINVAL
+        ):  # the host's root is an initial file system, which cannot be left
+            raise
+        os.chroot(".")
+    else:
+        unmount(".", MNT_DETACH)
+    os.chdir("/")
+
+
+def landlock_version() -> int:
+    """What the kernel has of Landlock; less than 1 for nothing."""
+    return int(libc.syscall(LANDLOCK_CREATE, None, ctypes.c_size_t(0), LANDLOCK_VERSION))
+
+
+def seal() -> None:
+    """Give up, for this process and all that it becomes or starts, what could reveal what is hidden. Raises OSError."""
+    handled = (ctypes.c_uint64 * 1)(LANDLOCK_MAKE_BLOCK | LANDLOCK_REFER)
+    size = ctypes.c_size_t(ctypes.sizeof(handled))
+    rules = libc.syscall(LANDLOCK_CREATE, handled, size, 0)
+    checked(rules, "a Landlock domain")
+    try:
+        top = os.open("/", os.O_PATH | os.O_DIRECTORY)
+        try:
+            # Without this rule, nothing could be moved from one directory to another.
+            rule = struct.pack("=Qi", LANDLOCK_REFER, top)
+            checked(
+                libc.syscall(LANDLOCK_ADD, rules, LANDLOCK_PATH_BENEATH, rule, 0),
+                "a rule of a Landlock domain",
+            )
+        finally:
+            os.close(top)
+        checked(libc.syscall(LANDLOCK_RESTRICT, rules, 0), "entering a Landlock domain")
+    finally:
+        os.close(rules)
+    for name, number in REVEALING_CAPABILITIES.items():
+        if libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0) < 0 and ctypes.get_errno() != errno.EINVAL:
+            checked(
+                -1, f"giving up the capability {name}"
+            )  # other than one that the kernel does not have
+
+
+def can_hide() -> bool:
+    """Whether what is hidden stays hidden. Asked in a mount namespace of its own, which cannot be used for anything else then."""
+    mount("root", "/proc", "tmpfs")
+    try:
+        os.chdir("/proc")
+        checked(libc.pivot_root(b".", b"."), "leaving the host's root")
+    except OSError:
+        return False
+    return os.geteuid() != 0 or landlock_version() >= LANDLOCK_NEEDED
+
+
 def enter_own_root(root: str, start: dict[str, Any]) -> None:
     """Build the root of a container and live there."""
     private_mounts()
@@ -267,9 +378,12 @@ def enter_own_root(root: str, start: dict[str, Any]) -> None:
         places = [*(path for _, path, *_ in binds), *(node["path"] for node in nodes)]
         opened = folders_to_open(base, places)
         copy_folder(base, "/", root, opened)
+    hidden = start["hidden"]
+    hide_below(root, hidden, os.path.realpath(base) if base else "/", "/")
     fill_devices(root, nodes)
     for source, path, read_only, sub_path in binds:
         bind(source, root, path, read_only, sub_path)
+        hide_below(root, hidden, os.path.realpath(os.path.join(source, sub_path)), path)
     if base and not start["is_writable"]:
         mount("none", root, flags=MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
-    os.chroot(root)
+    leave_host(root)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
+from drayman.node.pinned import pinned
 from drayman.node.streams.finishing import cancelled
 
 GRACE_S: Final = 2.0
@@ -19,27 +22,63 @@ _SESSION: Final = 3
 """The place of the session in what /proc says of a process, after its name."""
 
 
-def processes_of(session: int) -> list[int]:
-    """Those that have not ended."""
-    found = []
+def processes_by_session() -> dict[int, list[int]]:
+    """The processes of this machine that have not ended."""
+    found: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
-        if not name.isdecimal():
-            continue
-        with suppress(OSError):  # it has ended meanwhile
-            with open(f"/proc/{name}/stat") as file:
-                words = file.read().rpartition(")")[2].split()
-            if int(words[_SESSION]) == session and words[0] not in "ZX":
-                found.append(int(name))
+        session = _session_of(int(name)) if name.isdecimal() else None
+        if session is not None:
+            found.setdefault(session, []).append(int(name))
     return found
 
 
-def signal_session(session: int, number: int) -> bool:
-    """Signal every process of a session; whether there was one."""
-    found = processes_of(session)
-    for pid in found:
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
-    return bool(found)
+def _session_of(pid: int) -> int | None:
+    """The session of a process; None if the process has ended."""
+    with suppress(OSError):  # it ended between the listing and the reading
+        with open(f"/proc/{pid}/stat") as file:
+            words = file.read().rpartition(")")[2].split()
+        if words[0] not in "ZX":
+            return int(words[_SESSION])
+    return None
+
+
+class _Scans:
+    """Scans of the process table, in another thread and one at a time.
+
+    A machine may have thousands of processes and hundreds of sessions that end together: each scan answers all that waited for it.
+    """
+
+    def __init__(self) -> None:
+        self._current: asyncio.Task[dict[int, list[int]]] | None = None
+        self._next: asyncio.Task[dict[int, list[int]]] | None = None
+
+    async def processes_of(self, session: int) -> list[int]:
+        """Those that have not ended, by a scan that has yet to begin."""
+        if self._next is None:
+            self._next = asyncio.create_task(self._scan(), name="a scan of processes")
+        found = await asyncio.shield(self._next)
+        return found.get(session, [])
+
+    async def _scan(self) -> dict[int, list[int]]:
+        if self._current is not None:
+            await asyncio.wait((self._current,))
+        self._current, self._next = self._next, None
+        return await asyncio.to_thread(processes_by_session)
+
+
+_scans: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, _Scans]] = WeakKeyDictionary()
+
+
+async def processes_of(session: int) -> list[int]:
+    """The processes of a session that have not ended."""
+    return await _scans.setdefault(asyncio.get_running_loop(), _Scans()).processes_of(session)
+
+
+def _signal(session: int, processes: Iterable[int], number: int) -> None:
+    for pid in processes:
+        with suppress(ProcessLookupError), pinned(pid) as process:
+            if _session_of(pid) == session:  # the pid may belong to another process by now
+                process.send(number)
 
 
 def exit_code(returned: int) -> int:
@@ -50,11 +89,11 @@ def exit_code(returned: int) -> int:
 async def end_session(session: int, first: int, grace_s: float = GRACE_S) -> None:
     """Tell the processes of a session to end, and make those that have not ended after a while."""
     loop = asyncio.get_running_loop()
-    signal_session(session, first)
+    _signal(session, await processes_of(session), first)
     latest = loop.time() + (0.0 if first == signal.SIGKILL else grace_s)
-    while processes_of(session):
+    while left := await processes_of(session):
         if loop.time() >= latest:
-            signal_session(session, signal.SIGKILL)
+            _signal(session, left, signal.SIGKILL)
         await asyncio.sleep(_PAUSE_S)
 
 

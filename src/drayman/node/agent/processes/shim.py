@@ -3,7 +3,8 @@
     python -I -S shim.py FOLDER                              run what FOLDER/start.json says
     python -I -S shim.py --enter FOLDER RECEIVER COMMAND...  run a command where that container lives; RECEIVER is the descriptor of a
                                                              socket for the other end of its terminal, or empty
-    python -I -S shim.py --check                             say whether containers can have mounts of their own
+    python -I -S shim.py --check                             say whether containers can have mounts of their own, and whether
+                                                             these can hide something from them (`hides`) or not (`shows`)
     python -I -S shim.py --check-overlay FOLDER              say whether changes to a root can be kept in a folder
 
 It outlives the agent that started it, so that an agent that is killed neither loses an exit code nor starts a container twice. What is
@@ -48,6 +49,8 @@ END_BYTES = 4096
 """What is kept free for how a container ended. Only the reason for which a program could not be started can be longer."""
 BEGIN_S, BEGIN_LOOK_S = 30.0, 0.01
 """How long a command waits for the program of its container to begin, and how often it looks."""
+STRAYS_S, STRAYS_LOOK_S = 10.0, 0.005
+"""How long the end of what a container has left behind is awaited, and how often it is checked. A debugger or a device can delay it."""
 TERM = "xterm"
 """The sort of terminal that clients have, unless the container says another: what container runtimes say."""
 IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
@@ -178,6 +181,8 @@ def become(
             os.dup2(source, target)
         if start["own_root"]:
             roots.enter_own_root(os.path.join(folder, "root"), start)
+        if start["is_sealed"]:
+            roots.seal()
         if start["tty"]:
             take_terminal(near, start["user"])
             start["env"].setdefault("TERM", TERM)
@@ -240,14 +245,19 @@ def end_group(child: int) -> None:
     except ProcessLookupError:
         pass
     own = f"/proc/self/task/{os.getpid()}/children"
-    for _ in range(1000):
+    end = time.monotonic() + STRAYS_S
+    while True:
         with open(own) as file:
             strays = [int(pid) for pid in file.read().split() if int(pid) != child]
         if not strays:
             return
+        if time.monotonic() > end:
+            sys.stderr.write(f"processes that do not end are left behind: {strays}\n")
+            return
         for pid in strays:
             os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+            os.waitpid(pid, os.WNOHANG)
+        time.sleep(STRAYS_LOOK_S)
 
 
 class Begun(NamedTuple):
@@ -397,6 +407,8 @@ def enter(folder: str, receiver: int | None, argv: list[str]) -> None:
                 roots.checked(roots.libc.setns(space, 0), f"entering the {kind} namespace of {pid}")
         os.fchdir(root)
         os.chroot(".")
+    if start.get("is_sealed"):  # earlier versions do not say
+        roots.seal()
     if receiver is not None:
         take_terminal(receiver, start["user"])
         start["env"].setdefault("TERM", TERM)
@@ -406,6 +418,7 @@ def enter(folder: str, receiver: int | None, argv: list[str]) -> None:
 def main() -> None:
     if sys.argv[1] == "--check":
         roots.private_mounts()
+        print("hides" if roots.can_hide() else "shows")
         return
     if sys.argv[1] == "--check-overlay":
         if roots.private_mounts():

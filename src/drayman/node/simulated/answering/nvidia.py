@@ -8,7 +8,7 @@ from typing import Final
 from uuid import NAMESPACE_OID, uuid5
 
 from drayman.node.simulated.answering.output import Output, not_found, unknown_option
-from drayman.node.simulated.answering.sight import NVIDIA, SeenDevice, Sight
+from drayman.node.simulated.answering.sight import MEBIBYTE, NVIDIA, SeenDevice, Sight
 
 PROGRAM: Final = "nvidia-smi"
 _WIDTHS: Final = (41, 24, 22)
@@ -131,6 +131,8 @@ def _table(gpus: Sequence[_Gpu]) -> Iterator[str]:
         yield cells
     if any(gpu.partitions for gpu in gpus):
         yield from _partitions(gpus, line)
+    if any(_limited(gpu) for gpu in gpus):
+        yield from _limits(gpus, line)
     yield ""
     yield line
     yield _row((" Processes: none, because this node is simulated",), (_WHOLE,))
@@ -152,6 +154,24 @@ def _partitions(gpus: Sequence[_Gpu], line: str) -> Iterator[str]:
                 f"{'N/A' if units is None else str(units.value):>6}   {device.name}"
             )
             yield _row((shown,), (_WHOLE,))
+    yield line
+
+
+def _limited(gpu: _Gpu) -> list[SeenDevice]:
+    """What is visible of a GPU and has a limit on its memory."""
+    return [each for each in gpu.partitions or (gpu.device,) if each.limit is not None]
+
+
+def _limits(gpus: Sequence[_Gpu], line: str) -> Iterator[str]:
+    yield ""
+    yield line
+    yield _row((" Memory limit of each program (MPS):",), (_WHOLE,))
+    yield f"|{'=' * _WHOLE}|"
+    for number, gpu in enumerate(gpus):
+        for device in _limited(gpu):
+            assert device.limit is not None, "these have one"
+            limit = f"{device.limit.rounded_up() // MEBIBYTE}MiB"
+            yield _row((f"{number:>5}   {device.name:<40}{limit:>12}",), (_WHOLE,))
     yield line
 
 

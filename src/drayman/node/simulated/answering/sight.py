@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from drayman.api.core import Container, Pod
-from drayman.api.pods import claim_of
+from drayman.api.pods import requests_used
 from drayman.api.quantity import Quantity
 from drayman.api.resource import Device, DeviceRequestAllocationResult, ResourceClaim
 from drayman.driver_configs.decoding import Config
 from drayman.driver_configs.known import FindDevice, accepted_configs
+from drayman.driver_configs.memory_limits import limit_on
 from drayman.driver_configs.nvidia import MPS_DIR, MPS_PIPES, MPS_VARIABLE, mps_settings
 
 NVIDIA: Final = "gpu.nvidia.com"
@@ -36,7 +37,9 @@ class SeenDevice:
     published: Device
     claim_uid: str = ""
     config: Config | None = None
-    """How its driver is told to set it up."""
+    """How its driver is to set it up."""
+    limit: Quantity | None = None
+    """How much of its memory each program may use, if that is limited."""
 
     @property
     def driver(self) -> str:
@@ -78,6 +81,7 @@ class SeenDevice:
             "" if self.memory is None else f"{self.memory} MiB",
             self._first(_IDENTITIES),
             "shared" if self.result.share_id else "",
+            f"limited to {self.limit} of memory" if self.limit is not None else "",
             "admin access" if self.result.admin_access else "",
         ]
         described = ", ".join(filter(None, known))
@@ -126,40 +130,24 @@ def devices_of(
     pod: Pod, container: Container, claims: Iterable[ResourceClaim], find: FindDevice
 ) -> Iterator[SeenDevice]:
     """The devices that a container asks for, out of those of its pod's claims."""
-    wanted = _wanted_requests(pod, container)
+    wanted = requests_used(pod, container)
     for claim in claims:
         requests = wanted.get(claim.metadata.name)
         if requests is None:
             continue
         meta = claim.metadata
+        positions: dict[str, int] = {}
         for result, config in accepted_configs(claim, find):
+            position = positions.get(result.driver, 0)
+            positions[result.driver] = position + 1
             if not requests or result.request.partition("/")[0] in requests:
                 published = find(result)
                 if published is None:
                     published = Device(name=result.device)
-                yield SeenDevice(meta.name, result, published, meta.uid, config)
-
-
-def _wanted_requests(pod: Pod, container: Container) -> dict[str, set[str]]:
-    """The claims that a container uses, each with the requests that it is limited to; an empty set means all."""
-    entries = {entry.name: claim_of(pod, entry) for entry in pod.spec.resource_claims}
-    wanted: dict[str, set[str]] = {}
-    unlimited: set[str] = set()
-    for use in container.resources.claims:
-        claim = entries.get(use.name)
-        if not claim:
-            continue
-        requests = wanted.setdefault(claim, set())
-        if use.request:
-            requests.add(use.request)
-        else:
-            unlimited.add(claim)
-    extended = pod.status.extended_resource_claim_status
-    if extended is not None:
-        for mapping in extended.request_mappings:
-            if mapping.container_name == container.name:
-                wanted.setdefault(extended.resource_claim_name, set()).add(mapping.request_name)
-    return {claim: set() if claim in unlimited else found for claim, found in wanted.items()}
+                limit = limit_on(config, published, position)
+                if result.admin_access:
+                    limit = None
+                yield SeenDevice(meta.name, result, published, meta.uid, config, limit)
 
 
 _EVERYWHERE: Final = (
