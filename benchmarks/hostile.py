@@ -141,7 +141,7 @@ async def another_user(server: Server) -> AsyncIterator[Waits]:
     """Another user, in a process of its own, who gets a small object every 20 ms."""
     waits = Waits()
     process = await asyncio.create_subprocess_exec(
-        sys.executable, __file__, "--watch", server.url, server.token,
+        sys.executable, __file__, f"--watch={server.url} {server.token}",
         stdout=asyncio.subprocess.PIPE, stdin=asyncio.subprocess.PIPE,
     )  # fmt: skip
     assert process.stdout is not None
@@ -242,7 +242,7 @@ async def run_row(server: Server, token: str, name: str) -> tuple[dict[str, Any]
 
 async def is_itself(server: Server) -> bool:
     """Whether a pod that another user creates runs within some seconds. It is more important than pods that may fill the node."""
-    pods = f"{server.url}/api/v1/namespaces/default/pods"
+    pods = f"{server.url}/api/v1/namespaces/kube-system/pods"
     containers = [{"name": "c", "image": "host", "command": ["sleep", "60"]}]
     spec = {"priorityClassName": "system-cluster-critical", "containers": containers}
     try:
@@ -305,10 +305,11 @@ async def main() -> int:
         metavar="FILE",
         help="show the lines of an earlier run as a table",
     )
-    parser.add_argument("--watch", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--watch", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.watch:
-        await watch(*options.watch)
+        url, token = options.watch.split()  # one argument, since a token may begin with a dash
+        await watch(url, token)
         return 0
     if options.table:
         sys.stdout.write(table(options.table.read().splitlines()))

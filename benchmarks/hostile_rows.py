@@ -173,6 +173,10 @@ SETUP: tuple[tuple[str, dict[str, Any]], ...] = (
         },
     ),
     (
+        "/apis/scheduling.k8s.io/v1/priorityclasses",
+        {"metadata": {"name": "important"}, "value": 1_000_000},
+    ),
+    (
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
         {
             "metadata": {"name": "widgets.hostile.example"},
@@ -668,7 +672,7 @@ async def _preempt(a: Attacker, count: int, **spec: Any) -> None:
     """Fill the node with pods, and send more important ones."""
     await a.together(a.send("POST", PODS, pod()) for _ in range(110))
     await asyncio.sleep(4)
-    important = pod(priorityClassName="system-cluster-critical", **spec)
+    important = pod(priorityClassName="important", **spec)
     await a.together(a.send("POST", PODS, important) for _ in range(count))
     await asyncio.sleep(10)
 
@@ -959,6 +963,13 @@ async def _(a: Attacker) -> None:
     await asyncio.sleep(15)
 
 
+@row("100 gangs of 20 with more devices than there are", *GPUS)
+async def _(a: Attacker) -> None:
+    await make_template(a, _costly())
+    await a.together(a.send("POST", JOBS, job(20, gang=20, **from_template())) for _ in range(100))
+    await _settle(a)
+
+
 @row("a gang of 64 with devices on one root", *GPUS)
 async def _(a: Attacker) -> None:
     """Every pod asks for four pairs of devices that share a root: a search with many dead ends."""
@@ -1023,31 +1034,15 @@ async def _(a: Attacker) -> None:
     await asyncio.sleep(5)
 
 
-@row("2,000 Workloads of 8 pod sets", *GPUS)
+@row("500 Jobs in a queue that are deleted at once", *GPUS)
 async def _(a: Attacker) -> None:
     await make_template(a, _costly())
-    sets = [
-        {
-            "name": f"s{n}",
-            "count": 1_000_000,
-            "template": {
-                "spec": {"restartPolicy": "Never", "containers": [CONTAINER], **from_template()}
-            },
-        }
-        for n in range(8)
-    ]
-    for _ in range(8):
+    for _ in range(5):
         await a.together(
-            a.post(
-                QUEUED,
-                apiVersion=KUEUE,
-                kind="Workload",
-                spec={"queueName": "hostile", "podSets": sets},
-            )
-            for _ in range(250)
+            a.send("POST", JOBS, job(8, queue="hostile", **from_template())) for _ in range(100)
         )
-    await asyncio.sleep(10)
-    await a.send("DELETE", QUEUED)
+    await asyncio.sleep(5)
+    await a.send("DELETE", f"{JOBS}?propagationPolicy=Background")
     await asyncio.sleep(5)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from building import Harness, PlainStrategy, config, decoded
+from drayman.apiserver.describing.metrics import MOST_SERIES, Metrics
 from drayman.apiserver.protocol.access import AccessDecision, Attributes, Grant, User
 from drayman.apiserver.served.strategy import Context, Object
 from drayman.cluster.embedded.store import Key, Put, Store
@@ -173,3 +174,16 @@ async def test_an_update_that_is_overtaken_is_a_conflict() -> None:
     assert (answer.status, decoded(answer)["reason"]) == (409, "Conflict")
     assert decoded(answer)["details"]["kind"] == "leases"
     assert harness.store.problem is None
+
+
+def test_metrics_are_bounded() -> None:
+    """Kinds that come and go add series up to a bound; further ones are counted together."""
+    metrics = Metrics()
+    for number in range(MOST_SERIES + 50):
+        attributes = Attributes("get", "example.com", "v1", f"widgets{number}")
+        metrics.observe(attributes, 200, 0.001)
+    text = metrics.answer().body.decode()
+    counted = [line for line in text.splitlines() if line.startswith("apiserver_request_total{")]
+    assert len(counted) == MOST_SERIES + 1
+    (rest,) = (line for line in counted if 'resource="other"' in line)
+    assert rest.endswith(" 50.0")

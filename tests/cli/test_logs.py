@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from drayman.cli.cluster.log_file import BoundedFileHandler
+from drayman.cli.cluster.log_file import MOST_WAITING, BoundedFileHandler, InBackground
 from drayman.cli.cluster.log_lines import Chooser, LineFormatter, component_of
 from drayman.cli.main import cli
 
@@ -99,3 +100,31 @@ def test_the_log_is_bounded(tmp_path: Path, logger: logging.Logger) -> None:
     assert len(list(tmp_path.iterdir())) == 2
     assert sum(len(line) + 1 for line in kept) < 1200
     assert all(map(Chooser({"scheduler"}).wants, kept))
+
+
+class Stuck(logging.Handler):
+    """A disk that takes nothing for a while."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.free, self.lines = threading.Event(), list[str]()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.free.wait()
+        self.lines.append(self.format(record))
+
+
+def test_a_slow_disk_keeps_nobody_waiting() -> None:
+    """Lines wait in order, up to a bound; arguments are read when the line is logged, not when it is written."""
+    stuck = Stuck()
+    background = InBackground(stuck)
+    logger = logging.Logger("here")
+    logger.addHandler(background)
+    about = {"state": "first"}
+    for _ in range(MOST_WAITING + 100):
+        logger.info("%s", about)
+    about["state"] = "later"
+    stuck.free.set()
+    background.close()
+    assert MOST_WAITING <= len(stuck.lines) < MOST_WAITING + 100
+    assert set(stuck.lines) == {"{'state': 'first'}"}

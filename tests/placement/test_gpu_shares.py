@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from drayman.api.codec import convert
 from drayman.api.core import Node, Pod
@@ -92,7 +93,7 @@ def test_two_halves_share_one_device() -> None:
 
 
 def test_memory_is_given_in_mebibytes() -> None:
-    """With the same part of what else is shared, so that others find room beside it."""
+    """With the same part of what else is shared, so that other claims fit beside it."""
     round_ = Decider(cluster(shared("gpu-0"))).round(0.0)
     found = consumed(round_.decide(pod(gpu_memory="20480")))
     assert found == [("gpu-0", {"compute": "25", "memory": "20Gi"})]
@@ -163,8 +164,11 @@ def test_whole_gpus_and_a_share_are_not_for_one_pod() -> None:
 
 
 def test_a_container_has_to_request_the_share() -> None:
-    """A kubelet gives devices only for what containers request. On a cluster that does not add it, the pod says so."""
-    bare = pod(requests={}, gpu_fraction="0.5")
+    """On a cluster whose server does not add it to new pods, the reason names it: kubelets give devices only on request."""
+    draft = pod(requests={}, gpu_fraction="0.5")
+    assert consumed(Decider(cluster(shared("gpu-0"))).round(0.0).decide(draft))
+    created = replace(draft.metadata, creation_timestamp="2026-01-01T00:00:00Z")
+    bare = replace(draft, metadata=created)
     with pytest.raises(
         ClaimsNotReadyError, match=r"needs kai.scheduler/gpu-share: 1 in the limits"
     ):

@@ -22,7 +22,8 @@ def container(**requests: Any) -> dict[str, Any]:
 
 def demand(spec: dict[str, Any], settings: Any = None, **options: Any) -> PodSetDemand:
     """What one pod set asks for."""
-    pod_set = convert(PodSet, {"count": 2, "template": {"spec": spec}})
+    template = {"spec": spec, "metadata": {"annotations": options.get("annotations", {})}}
+    pod_set = convert(PodSet, {"count": 2, "template": template})
     found = demands_of(
         "default",
         "default/w",
@@ -57,6 +58,14 @@ def test_limits_are_requests_where_none_are_given() -> None:
     assert demand({"containers": [limited]}).per_pod == {"cpu": 2000}
     found = demand({"containers": [limited, container()]}, limit_ranges=ranges)
     assert found.per_pod == {"cpu": 3000, "memory": 10}
+
+
+def test_a_share_of_a_gpu_is_charged_though_the_template_does_not_request_it() -> None:
+    """By the resource that the API server adds to the pods: a ClusterQueue has to cover it. No node has to offer it."""
+    for requests in ({"cpu": 1}, {"cpu": 1, "kai.scheduler/gpu-share": 1}):
+        found = demand({"containers": [container(**requests)]}, annotations={"gpu-fraction": "0.5"})
+        assert found.per_pod == {"cpu": 1000, "kai.scheduler/gpu-share": 1}
+        assert found.of_nodes == {"cpu": 1000}
 
 
 def test_prefixes_are_excluded() -> None:

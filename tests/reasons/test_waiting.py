@@ -15,7 +15,7 @@ from drayman.placement.decision.deciding import Decider
 from drayman.placement.demand import Demand
 from drayman.placement.world import Objects, World
 from drayman.reasons.reason import Headline
-from drayman.reasons.waiting import before_nodes, demand_of, held_back
+from drayman.reasons.waiting import before_nodes, demand_of, held_back, not_charged
 from oracle.build import claim, exactly
 
 SPEC = claim(exactly("r"))["spec"]
@@ -297,3 +297,16 @@ def test_what_comes_before_nodes(name: str) -> None:
 def test_nodes_are_to_be_looked_at(pod: dict[str, Any], there: dict[str, Any]) -> None:
     """Nothing comes before the search for a node."""
     assert not isinstance(waiting(world(there), pod_of(pod)), Headline)
+
+
+def test_a_pod_that_no_quota_covers_waits_for_that_reason():
+    """As the scheduler has said, which asks what keeps quota; what nodes would say to the pod does not matter."""
+    said = not_charged("pod p has no Workload that is admitted.")
+    condition = {"type": "PodScheduled", "status": "False", "message": str(said)}
+    metadata = {"name": "p", "namespace": "default", "uid": "uid-p"}
+    body = {"metadata": metadata, "spec": {}, "status": {"conditions": [condition]}}
+    pod = convert(Pod, body)
+    assert held_back(World(Objects(pods=(pod,)), 0.0), pod) == said
+    other = {**condition, "message": f"DevicesInUse (not now): {said}"}
+    pod = convert(Pod, {**body, "status": {"conditions": [other]}})
+    assert held_back(World(Objects(pods=(pod,)), 0.0), pod) is None

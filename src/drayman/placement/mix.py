@@ -155,7 +155,7 @@ class MixBook:
         if counts.total() < _LEAST_PODS:
             kinds = {}
         if kinds != dict(self._mix.kinds):
-            self._mix = Mix(sorted(kinds.items(), key=repr)) if kinds else NO_MIX
+            self._mix = Mix(kinds.items()) if kinds else NO_MIX
 
     def _sampled(self) -> Iterator[PodKind]:
         stride = -(-len(self._holders) // _MOST_CLAIMS) or 1

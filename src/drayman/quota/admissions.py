@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from msgspec.structs import replace
 
 from drayman.api.kueue_workload import Admission, PodSetAssignment, ReclaimablePods
-from drayman.quota.amounts import Amounts, FlavorResource, amount_of, plus, quantity_of
+from drayman.api.quantity import Quantity
+from drayman.quota.amounts import (
+    Amounts,
+    FlavorResource,
+    amount_of,
+    plus,
+    quantity_of,
+    saturated,
+)
 from drayman.quota.claims.prices import ObjectKey
 from drayman.quota.claims.users import ClaimUse
 from drayman.quota.demands import Placement, PodSetDemand, Unpriced
@@ -15,6 +24,8 @@ from drayman.quota.entries import Holding
 from drayman.quota.flavors.assignment import Assignment
 from drayman.quota.topology.assignments import assignment_of, placement_of
 from drayman.quota.tree.ledger import Usage
+
+_NOTHING: Final = Quantity(0)
 
 
 def admission_of(cluster_queue: str, assignment: Assignment) -> Admission:
@@ -110,6 +121,29 @@ def _with_fewer(assigned: PodSetAssignment, count: int, paid: Amounts) -> PodSet
         shared = min(amount, paid.get(name, 0))
         usage[name] = quantity_of(name, shared - (-(amount - shared) * count // before))
     return replace(assigned, count=count, resource_usage=usage)
+
+
+def risen(
+    admission: Admission, demands: Iterable[PodSetDemand], claims: Iterable[ClaimUse]
+) -> tuple[Admission, dict[FlavorResource, int]] | None:
+    """An admission with what its pods cost by now where that is more, and the difference. None where pods cost no more, or something of
+    which the admission has no flavor."""
+    asked = {demand.name: demand for demand in demands}
+    uses = tuple(claims)
+    changes: dict[str, dict[str, int]] = {}
+    more: dict[FlavorResource, int] = {}
+    for each in admission.pod_set_assignments:
+        demand, paid = asked.get(each.name), _paid(uses, each.name)
+        for name, amount in {} if demand is None else demand.per_pod.items():
+            wanted = saturated(amount * (each.count or 0))
+            if name not in each.flavors:
+                continue
+            has = amount_of(name, each.resource_usage.get(name, _NOTHING)) - paid.get(name, 0)
+            if wanted > has:
+                changes.setdefault(each.name, {})[name] = wanted - has
+                what = FlavorResource(each.flavors[name], name)
+                more[what] = more.get(what, 0) + wanted - has
+    return (_changed(admission, changes), more) if more else None
 
 
 def with_paid(

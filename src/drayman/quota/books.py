@@ -40,6 +40,10 @@ class Books:
     @property
     def forest(self) -> Forest:
         """The trees as they are now."""
+        return self._forest or self.rebuild()
+
+    def rebuild(self) -> Forest:
+        """Build the trees if something about them has changed, and charge what is held; otherwise they stay as they are."""
         if self._forest is None:
             specs = {name: queue.spec for name, queue in self.queues.items()}
             self._forest = forest_of(specs, self._cohorts)

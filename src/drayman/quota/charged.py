@@ -30,6 +30,7 @@ from drayman.api.pods import used_claims
 from drayman.api.resource import ResourceClaim
 from drayman.api.struct import Json
 from drayman.api.times import seconds_of
+from drayman.bounded import Bounded
 from drayman.placement.fit.requests import requests_of
 from drayman.quota.amounts import Amounts, amount_of, plus, quantity_of
 from drayman.quota.charging.allocated import allocated_amounts
@@ -62,7 +63,10 @@ from drayman.workloads.queued.slices import slices_of
 _WITHOUT_A_PLACE: Final = frozenset(
     {Code.DEVICE_SHORTAGE, Code.UNSATISFIABLE, Code.CLASS_MISSING, Code.POLICY_REJECTS}
 )
-"""Why there is no price for devices that a pod cannot get either: placement says so better."""
+"""Why there is no price for devices that a pod cannot get either: placement has the better reason."""
+
+
+_MOST_SETS: Final = 1 << 10
 
 
 class Covering(Protocol):
@@ -104,6 +108,10 @@ class Roster(Protocol):
         """No fewer than those of them that have not ended."""
         ...
 
+    def revision(self, namespace: str) -> int:
+        """Another number whenever a pod of the namespace, or what makes its pods, has changed."""
+        ...
+
     def flavors(self) -> Mapping[str, ResourceFlavorSpec]: ...
 
 
@@ -126,6 +134,15 @@ class Lack(Struct, frozen=True):
     """When a pod that is being deleted leaves its place, at the latest; None if none does."""
 
 
+class _Seated(Struct, frozen=True):
+    """The pods that have the places of a pod set."""
+
+    uids: frozenset[str]
+    until: float | None
+    """When one of them, which is being deleted, leaves its place, at the latest."""
+    version: tuple[str, int]
+
+
 class ChargeCheck:
     """Answers for the pods of one cluster."""
 
@@ -139,6 +156,7 @@ class ChargeCheck:
         self._roster = roster
         self._pricing = pricing
         self._is_placed = is_placed
+        self._seats: Bounded[tuple[str, str], _Seated] = Bounded(_MOST_SETS)
 
     # Through what a pod is charged.
 
@@ -252,35 +270,43 @@ class ChargeCheck:
             return Lack(f"{title} has no pod set {name}.")
         left = self._places(workload, assigned)
         if self._roster.most_pods_of(workload) > left:
-            ahead = self._ahead(pod, workload, name, list(assignments), now)
-            if len(ahead) >= left:
-                ends = [seconds_of(each.metadata.deletion_timestamp) for each in ahead]
+            seated = self._seated(workload, name, list(assignments), left, now)
+            if pod.metadata.uid not in seated.uids:
                 return Lack(
                     f"{title} is admitted with {number_of(left, 'pod')} of set {name}, which others"
                     " are.",
-                    until=min((end for end in ends if end is not None), default=None),
+                    until=seated.until,
                 )
         return workload, assigned
 
     @staticmethod
     def _places(workload: Covering, assigned: PodSetAssignment) -> int:
         done = {each.name: each.count for each in workload.status.reclaimable_pods}
-        return (assigned.count or 0) - done.get(assigned.name, 0)
+        return max(0, (assigned.count or 0) - done.get(assigned.name, 0))
 
-    def _ahead(
-        self, pod: Pod, workload: Covering, name: str, names: Sequence[str], now: float
-    ) -> list[Pod]:
-        """The pods of a set that come before a pod: those on nodes, and then the oldest."""
-        own = self._turn(pod)
-        return [
+    def _seated(
+        self, workload: Covering, name: str, names: Sequence[str], left: int, now: float
+    ) -> _Seated:
+        """The pods that have the places of a set: those on nodes, and then the oldest. What is placed meanwhile is among them."""
+        metadata = workload.metadata
+        key = (metadata.uid, name)
+        version = (metadata.resource_version, self._roster.revision(metadata.namespace))
+        known = self._seats.get(key)
+        if known is not None and known.version == version and now < (known.until or now + 1):
+            return known
+        pods = [
             each
             for each in self._roster.pods_of(workload)
-            if each.metadata.uid != pod.metadata.uid
-            and not is_over(each, now)
+            if not is_over(each, now)
             and pod_set_of(each, names) == name
             and (self._is_placed(each) or not each.spec.scheduling_gates)
-            and self._turn(each) < own
         ]
+        pods = sorted(pods, key=self._turn)[:left]
+        ends = [seconds_of(each.metadata.deletion_timestamp) for each in pods]
+        until = min((end for end in ends if end is not None), default=None)
+        found = _Seated(frozenset(each.metadata.uid for each in pods), until, version)
+        self._seats[key] = found
+        return found
 
     def _turn(self, pod: Pod) -> tuple[bool, str, str, str]:
         metadata = pod.metadata
@@ -313,7 +339,7 @@ class ChargeCheck:
         uses = uses_of(metadata.namespace, metadata.annotations)
         named = {entry.resource_claim_name for entry in pod.spec.resource_claims}
         own = [claim for claim in claims if claim.metadata.name not in named]
-        cost = self._price(pod, own)
+        cost = self._price(pod, own, assigned)
         if isinstance(cost, PriceRefusal):
             return (
                 None if cost.code in _WITHOUT_A_PLACE else Lack(f"it has no price: {cost.message}")
@@ -330,15 +356,28 @@ class ChargeCheck:
             metadata.name,
         )
 
-    def _price(self, pod: Pod, own: Sequence[ResourceClaim]) -> Amounts | PriceRefusal:
-        """What a pod counts of quota with these claims of its own, whatever devices they get."""
-        priced = Charged({})
-        if own or asked_names(pod.spec, Rules()):
-            found = self._pricing().price_pod(pod, [claim.spec for claim in own])
-            if isinstance(found, PriceRefusal):
-                return found
-            priced = found["main"]
-        return self._counted(pod, priced)
+    def _price(
+        self, pod: Pod, own: Sequence[ResourceClaim], assigned: PodSetAssignment
+    ) -> Amounts | PriceRefusal:
+        """What a pod counts of quota with these claims of its own: the most that they may cost on nodes of its flavors."""
+        if not own and not asked_names(pod.spec, Rules()):
+            return self._counted(pod, Charged({}))
+        specs = [claim.spec for claim in own]
+        priced = self._pricing().price_pod(pod, specs)
+        if isinstance(priced, PriceRefusal):
+            return priced
+        found = dict(self._counted(pod, priced))
+        flavors = self._roster.flavors() if priced.varies else {}
+        for name in dict.fromkeys(assigned.flavors.values()):
+            spec = flavors.get(name)
+            if spec is None or not spec.node_labels:
+                continue
+            there = self._pricing().price_pod(pod, specs, spec.node_labels)
+            if isinstance(there, PriceRefusal):
+                return there
+            cost = self._counted(pod, there)
+            found |= {r: cost.get(r, 0) for r, flavor in assigned.flavors.items() if flavor == name}
+        return found
 
     def _counted(self, pod: Pod, priced: Charged) -> Amounts:
         spec = with_defaults(pod.spec, ())
@@ -353,7 +392,7 @@ class ChargeCheck:
             if cost is not None:
                 return cost
         found = pricing.price_pod(Pod(metadata=claim.metadata), [claim.spec])
-        return {} if isinstance(found, PriceRefusal) else found["main"].charges
+        return {} if isinstance(found, PriceRefusal) else found.charges
 
     def _named(self, pod: Pod) -> list[ResourceClaim]:
         """The claims that a pod names and uses."""

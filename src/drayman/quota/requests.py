@@ -21,6 +21,8 @@ from drayman.api.limit_ranges import LimitRange
 from drayman.api.meta import ObjectMeta
 from drayman.api.quantity import Quantity
 from drayman.placement.fit.requests import CPU, in_units, requests_of
+from drayman.placement.gpu_shares import RESOURCE as GPU_SHARE
+from drayman.placement.gpu_shares import asks_for_share
 from drayman.quota.amounts import Amounts, plus, saturated
 from drayman.quota.demands import Charged, PodSetDemand, PodSetRequest, Pricing, Unpriced
 from drayman.quota.settings import REPLACE, ResourceSettings, Transformation
@@ -97,7 +99,11 @@ def _demand(
     price: Charged,
 ) -> PodSetDemand:
     spec = with_defaults(pods.template.spec, limit_ranges)
-    asked = requests_of(Pod(spec=spec)).amounts
+    of_nodes = dict(requests_of(Pod(spec=spec)).amounts)
+    asked = dict(of_nodes)
+    of_nodes.pop(GPU_SHARE, None)  # a device serves it
+    if asks_for_share(pods.template.metadata.annotations):
+        asked[GPU_SHARE] = 1  # which the API server adds to the pods
     affinity = spec.affinity.node_affinity if spec.affinity else None
     return PodSetDemand(
         name=pod_set.name,
@@ -106,7 +112,7 @@ def _demand(
         per_pod=counted(asked, price, settings),
         devices=price.charges,
         claims=price.claims,
-        of_nodes=asked,
+        of_nodes=of_nodes,
         node_selector=spec.node_selector,
         affinity=affinity.required_during_scheduling_ignored_during_execution if affinity else None,
         tolerations=spec.tolerations,

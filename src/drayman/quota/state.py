@@ -7,6 +7,8 @@ workload, apart from any cycle. Whoever drives the engine writes decisions into 
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from drayman.api.custom_groups import spec_of
 from drayman.api.kueue import (
     ClusterQueue,
@@ -15,7 +17,7 @@ from drayman.api.kueue import (
 )
 from drayman.api.kueue_workload import Admission, Workload
 from drayman.api.limit_ranges import LimitRange
-from drayman.quota.admissions import by_resource
+from drayman.quota.admissions import by_resource, risen
 from drayman.quota.amounts import Amounts, plus
 from drayman.quota.claim_charges import ClaimCharges
 from drayman.quota.cluster_queues import ClusterQueueState
@@ -458,6 +460,34 @@ class QuotaState(QueueSurroundings):
             return NotPlaced(demands.message)
         with self.books.ledger.trial():
             return self._placing.replaced(demands, holding.admission, lost)
+
+    def admit_difference(self, key: str) -> Admission | None:
+        """Charge a workload that has quota what its pods cost by now, if that is more. Its admission, to be written.
+
+        None if it costs no more, or if the difference is not free or others wait for quota that they share with it: it takes its turn
+        then.
+        """
+        entry = self.entries.get(key)
+        holding = None if entry is None else entry.holding
+        if entry is None or holding is None or isinstance(entry.facts.demands, Unpriced):
+            return None
+        queue = self.books.queues.get(holding.cluster_queue)
+        if queue is None or queue.node is None:
+            return None
+        rest = (self.books.queues.get(each.name) for each in queue.node.root.queues())
+        if any(each is not None and len(each.waiting) for each in rest):
+            return None
+        found = risen(holding.admission, entry.facts.demands, holding.claims)
+        if found is None or not queue.node.fits(found[1]):
+            return None
+        admission, more = found
+        own, quota = dict(holding.own), dict(holding.usage.quota)
+        for what, amount in more.items():
+            own[what] = own.get(what, 0) + amount
+            quota[what] = quota.get(what, 0) + amount
+        usage = replace(holding.usage, quota=quota)
+        self.books.recharge(entry, replace(holding, admission=admission, own=own, usage=usage))
+        return admission
 
     def is_waiting(self, key: str) -> bool:
         """Whether a workload may get quota in a cycle to come, or got it in one that is not over."""

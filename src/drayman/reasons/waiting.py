@@ -53,7 +53,7 @@ from drayman.reasons.wording import and_list, counted, lasting
 
 def held_back(world: World, pod: Pod, schedulers: frozenset[str] = SERVED) -> Headline | None:
     """Why there is nothing to decide about a pod, whatever its claims are; None if there is."""
-    return _settled(world, pod) or held_by_itself(pod, schedulers)
+    return _settled(world, pod) or held_by_itself(pod, schedulers) or _said_not_charged(pod)
 
 
 def before_nodes(world: World, outcome: NoPlacement | Fitting, pod: Pod) -> Headline | None:
@@ -168,6 +168,17 @@ def lacking(
 def not_charged(message: str) -> Headline:
     """Why a pod waits that no quota covers."""
     return Headline.of(Reason.NOT_CHARGED, f"No quota covers the pod: {message}")
+
+
+def _said_not_charged(pod: Pod) -> Headline | None:
+    """What the scheduler has said of a pod that no quota covers: only where queues are at work it is known what covers which pod."""
+    title = f"{Reason.NOT_CHARGED.title}: "
+    for condition in pod.status.conditions:
+        if condition.type_ == "PodScheduled" and condition.status == "False":
+            if not condition.message.startswith(title):
+                return None
+            return Headline.of(Reason.NOT_CHARGED, condition.message.removeprefix(title))
+    return None
 
 
 def given_back(claim: ResourceClaim, pod: Pod) -> Headline:

@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
+from drayman.cluster.backoff import Backoff
 from drayman.cluster.client import Client
 from drayman.cluster.errors import LeadershipLostError
 from drayman.cluster.leading import Election, LeaderElector
 from drayman.placement.schedulers import LEASE_NAMESPACE, lease_of
 
 _log: Final = logging.getLogger(__name__)
+
+_RESTARTS: Final = Backoff(initial=1.0, cap=60.0)
+_STABLE_S: Final = 600.0
+"""After so long, earlier failures of a scheduler do not delay its restart any more."""
 
 Report = Callable[[Mapping[str, str]], None]
 """Is called with who serves each `schedulerName`; empty for none, as far as is known."""
@@ -63,12 +69,20 @@ class Candidate:
         await self._is_decided.wait()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Until cancelled. A scheduler that fails is replaced by a new one, which learns the state of the cluster from scratch."""
+        failures = 0
         while True:
+            begun = time.monotonic()
             try:
                 await self.lead()
             except LeadershipLostError as error:
                 _log.warning("the scheduler stands by: %s", error)
+            except Exception:
+                failures = 0 if time.monotonic() - begun > _STABLE_S else failures
+                failures += 1
+                delay = _RESTARTS.delay(failures)
+                _log.exception("the scheduler has failed, and is started again in %.1f s", delay)
+                await asyncio.sleep(delay)
 
     async def lead(self) -> None:
         """Waits until it leads, and schedules. Raises LeadershipLostError when it no longer leads for any name."""

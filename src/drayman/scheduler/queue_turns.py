@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from drayman.placement.gangs.importance import importance_of_waiting
+from drayman.placement.queueing.queues import Amount
 from drayman.placement.state import ClusterState
 from drayman.quota.shares.accounts import amount
 from drayman.quota.shares.groups import Place, place_of
@@ -68,7 +69,7 @@ class QueueTurns:
                 line.set(leaf, None if entry is None else self._request(entry))
         return line
 
-    def _request(self, entry: QueuedUnit) -> int:
+    def _request(self, entry: QueuedUnit) -> Amount:
         """How many GPUs the next start of a unit takes."""
         if entry.request is None:
             accounts = LiveAccounts(self._state)

@@ -9,6 +9,7 @@ from drayman.api.core import Pod
 from drayman.placement.gangs.gang import GangKey
 from drayman.placement.gangs.importance import importance_of_waiting
 from drayman.placement.hints import Hint
+from drayman.placement.queueing.queues import Amount
 
 
 @dataclass(slots=True)
@@ -23,7 +24,7 @@ class QueuedUnit:
     gang: GangKey | None = None
     priority: int | None = None  # what the group says; otherwise the pods say it
     leaf: str | None = None  # the queue in the sense of KAI that it is in
-    request: int | None = None  # how many GPUs its next start takes, once that was asked
+    request: Amount | None = None  # how many GPUs its next start takes, once that was asked
     shape: Hashable = None
     hint: Hint | None = None  # which other pods may help it
     attempts: int = 0

@@ -296,3 +296,22 @@ def test_only_running_pods_get_time_to_go(
     obj = stored(**spec)
     obj["status"].update(status)
     assert PODS.strategy.grace_seconds(obj, asked, make_context()) == seconds
+
+
+def test_the_container_that_gets_a_share_of_a_gpu_requests_it() -> None:
+    """KAI's annotations say which; a kubelet gives a container devices only for what it requests. Pods that are alike stay as they are."""
+    share = {"kai.scheduler/gpu-share": "1"}
+    containers = [{"name": name, "image": "i:1"} for name in ("one", "two")]
+
+    def resources(**annotations: str) -> list[Any]:
+        made = pod(containers=copy.deepcopy(containers))
+        given = {key.replace("_", "-"): value for key, value in annotations.items()}
+        made["metadata"]["annotations"] = given
+        stored = created(PODS, made, make_context())
+        return [each.get("resources") or {} for each in stored["spec"]["containers"]]
+
+    asked = {"requests": share, "limits": share}
+    assert resources(gpu_fraction="0.5") == [asked, {}]
+    assert resources(gpu_memory="4096", gpu_fraction_container_name="two") == [{}, asked]
+    assert resources(gpu_fraction="0.5", gpu_fraction_container_name="three") == [{}, {}]
+    assert resources(other="0.5") == [{}, {}]

@@ -71,3 +71,54 @@ async def test_records_are_changed_by_those_who_may_admit(
         copied = {**workload(), "metadata": {"name": "x", "annotations": {record: "{}"}}}
         made = await here.by("ann", "POST", WORKLOADS, copied)
         assert made.status == (201 if ADMIT in rules else 403)
+
+
+PODS = "/api/v1/namespaces/team/pods"
+CHANGE_PODS = rule("pods", "create update patch get")
+MANAGED = "kueue.x-k8s.io/managed"
+LETTING_GO: dict[str, dict[str, Any]] = {
+    f"{gate} removed": {"spec": {"schedulingGates": [{"$patch": "delete", "name": gate}]}}
+    for gate in (
+        "kueue.x-k8s.io/admission",
+        "kueue.x-k8s.io/topology",
+        "kueue.x-k8s.io/elastic-job",
+    )
+} | {
+    "all gates removed": {"spec": {"schedulingGates": None}},
+    "the mark removed": {"metadata": {"labels": {MANAGED: None}}},
+    "the mark changed": {"metadata": {"labels": {MANAGED: "false"}}},
+}
+
+
+@pytest.mark.parametrize("change", LETTING_GO)
+async def test_pods_are_let_go_by_those_who_may_admit(change: str) -> None:
+    """A gate of the queue, whichever it is, and the label by which the queue knows the pod; other gates are the tenant's."""
+    gates = [
+        {"name": name}
+        for name in (
+            "example.com/own",
+            "kueue.x-k8s.io/admission",
+            "kueue.x-k8s.io/topology",
+            "kueue.x-k8s.io/elastic-job",
+        )
+    ]
+    spec = {"containers": [{"name": "c", "image": "i"}], "schedulingGates": gates}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "labels": {MANAGED: "true"}},
+        "spec": spec,
+    }
+    strategic = "application/strategic-merge-patch+json"
+    async with realm() as here:
+        here.server.core.admission.plugins.append(AdmissionRecords(here.server.core.authorizer))
+        await here.make(PODS, pod)
+        await here.let("ann", CHANGE_PODS)
+        await here.let("queue", CHANGE_PODS, ADMIT)
+        own = {"spec": {"schedulingGates": [{"$patch": "delete", "name": "example.com/own"}]}}
+        assert (await here.by("ann", "PATCH", f"{PODS}/p", own, strategic)).status == 200
+        refused = await here.by("ann", "PATCH", f"{PODS}/p", LETTING_GO[change], strategic)
+        assert refused.status == 403
+        assert 'user "ann" may not update workloads/status' in refused.message
+        allowed = await here.by("queue", "PATCH", f"{PODS}/p", LETTING_GO[change], strategic)
+        assert allowed.status == 200

@@ -61,7 +61,6 @@ KINDS: Mapping[str, Resource[JsonObject]] = {
         generic("kueue.x-k8s.io/v1beta2", "resourceflavors", "ResourceFlavor", namespaced=False),
         generic("kueue.x-k8s.io/v1beta2", "clusterqueues", "ClusterQueue", namespaced=False),
         generic("kueue.x-k8s.io/v1beta2", "localqueues", "LocalQueue"),
-        generic("kueue.x-k8s.io/v1beta2", "workloads", "Workload"),
     )
 }
 
@@ -165,7 +164,7 @@ class Tenant:
         await self.client.delete(KINDS[kind], name, self.namespace)
 
     async def refused(self, doing: Any) -> str:
-        """What is said to somebody who may not do that."""
+        """The message of a refusal."""
         try:
             await doing
         except ClusterError as error:
@@ -232,11 +231,12 @@ class Tenant:
         return self.running()
 
     async def until_settled(self, pods: int) -> None:
-        """Every pod is on a node, is held by a gate, or was refused by the scheduler; no fewer than so many were there."""
+        """So many pods came, and each is gone, is on a node, is held by a gate, or was refused by the scheduler."""
 
         def settled() -> bool:
             found = [p for p in self.pods() if not p.metadata.deletion_timestamp]
-            return len(found) >= pods and all(
+            seen = sum(namespace == self.namespace for namespace, _ in self.cluster.seen)
+            return seen >= pods and all(
                 p.spec.node_name or p.spec.scheduling_gates or is_finished(p) or _is_refused(p)
                 for p in found
             )
@@ -260,8 +260,11 @@ def _is_refused(pod: Pod) -> bool:
 class Cluster:
     """A cluster whose claims and Workloads are followed."""
 
-    def __init__(self, admin: HttpClient, informers: Informers) -> None:
+    def __init__(
+        self, admin: HttpClient, informers: Informers, source: ConfigurationSource
+    ) -> None:
         self.admin = admin
+        self.source = source
         self.tenants: dict[str, Tenant] = {}
         self._changed = asyncio.Condition()
         self._informers = informers
@@ -269,7 +272,9 @@ class Cluster:
         self.workloads = informers.informer(WORKLOADS).cache
         self.jobs = informers.informer(KINDS["Job"]).cache
         informers.informer(KINDS["Job"]).add_handler(lambda _: self._wake())
-        informers.informer(PODS).add_handler(lambda _: self._wake())
+        self.seen: set[tuple[str, str]] = set()
+        """Pods that exist or existed, by namespace and name."""
+        informers.informer(PODS).add_handler(self._pod)
         informers.informer(RESOURCE_CLAIMS).add_handler(self._claim)
         informers.informer(WORKLOADS).add_handler(self._workload)
         self._event = asyncio.Event()
@@ -280,6 +285,10 @@ class Cluster:
 
     def _wake(self) -> None:
         self._event.set()
+
+    def _pod(self, notice: Any) -> None:
+        self.seen.add((notice.object.metadata.namespace, notice.object.metadata.name))
+        self._wake()
 
     def _claim(self, notice: Any) -> None:
         claim: ResourceClaim = notice.object
@@ -333,11 +342,7 @@ class Cluster:
         """A Workload has lost its quota because its pods cost more than it was admitted with."""
 
         def evicted() -> bool:
-            return any(
-                life.reason_of(status_of(WorkloadStatus, each), "Evicted") == life.DRIFT
-                and charge_of(each) == 0
-                for each in tenant.workloads()
-            )
+            return any(is_evicted(each) and not charge_of(each) for each in tenant.workloads())
 
         await self.until(evicted, tenant)
 
@@ -381,13 +386,20 @@ def charge_of(workload: Workload) -> int:
     )
 
 
-def configuration(*, everything: bool) -> ConfigurationSource:
-    mappings = [{"name": GPU, "deviceClassNames": [CLASS]}]
+def is_evicted(workload: Workload) -> bool:
+    """Whether a Workload lost its quota because its pods cost more than it was admitted with."""
+    status = status_of(WorkloadStatus, workload)
+    return life.reason_of(status, "Evicted") == life.DRIFT
+
+
+def configuration_with(
+    mappings: list[JsonObject], *, everything: bool = False, strategy: str = "IgnoreUndeclared"
+) -> ConfigurationSource:
     given: JsonObject = {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
-        "resources": {"deviceClassMappings": mappings, "quotaCheckStrategy": "IgnoreUndeclared"},
-        "unchargedGracePeriod": f"{GRACE_S}s",
+        "resources": {"deviceClassMappings": mappings, "quotaCheckStrategy": strategy},
+        "drayman": {"unchargedGracePeriod": f"{GRACE_S}s"},
         "manageJobsWithoutQueueName": everything,
         "managedJobsNamespaceSelector": {"matchLabels": {"team": "yes"}},
     }
@@ -397,17 +409,17 @@ def configuration(*, everything: bool) -> ConfigurationSource:
 @asynccontextmanager
 async def cluster(folder: Path, nodes: int, *, everything: bool = False) -> AsyncIterator[Cluster]:
     """A cluster with so many nodes of eight GPUs; with `everything`, also what names no queue waits."""
-    parts = ControlPlane(
-        hardware=simulate(parse_profiles(f"dgx-h100={nodes}")),
-        queues=configuration(everything=everything),
-    )
+    mappings: list[JsonObject] = [{"name": GPU, "deviceClassNames": [CLASS]}]
+    source = configuration_with(mappings, everything=everything)
+    hardware = simulate(parse_profiles(f"dgx-h100={nodes}"))
+    parts = ControlPlane(hardware=hardware, queues=source)
     async with AsyncExitStack() as end:
         instance = await start(Options(folder=Folder(folder), durable=False, control_plane=parts))
         end.push_async_callback(instance.stop)
         client = await end.enter_async_context(HttpClient.from_environment(instance.kubeconfig))
         seen = Informers(client)
         end.push_async_callback(seen.stop)
-        made = Cluster(client, seen)
+        made = Cluster(client, seen, source)
         await seen.start()
         await seen.wait_synced()
         await client.create(KINDS["ResourceFlavor"], {"metadata": {"name": "h100"}})

@@ -11,8 +11,20 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from controllers.quota.tenants import KINDS, QUEUE, Tenant, claim_spec, cluster, owner, pod_spec
+from controllers.quota.tenants import (
+    CLASS,
+    KINDS,
+    QUEUE,
+    Tenant,
+    claim_spec,
+    cluster,
+    configuration_with,
+    is_evicted,
+    owner,
+    pod_spec,
+)
 from drayman.cluster.errors import ClusterError
+from drayman.cluster.options import DeleteOptions
 
 GATES = {"spec": {"schedulingGates": None}}
 HELD = "kueue.x-k8s.io/admission"
@@ -33,7 +45,7 @@ class Attempt:
     everything: bool = False
     """Whether quota is only meant to hold where what names no queue waits as well."""
     is_placed: bool = False
-    """Whether it concerns pods that run already, which are ended after the grace period."""
+    """Whether it concerns pods that run already, which end a moment after their charge, or when the grace period is over."""
 
 
 ATTEMPTS: list[Attempt] = []
@@ -310,8 +322,7 @@ async def _bound(t: Tenant) -> None:
     await t.until_settled(1)
 
 
-@attempt("a Deployment")
-async def _deployment(t: Tenant) -> None:
+async def _deployment_of(t: Tenant) -> None:
     await t.template()
     labels = {"app": "a"}
     spec = {
@@ -320,6 +331,11 @@ async def _deployment(t: Tenant) -> None:
         "template": {"metadata": {"labels": labels}, "spec": pod_spec(restartPolicy="Always")},
     }
     await t.create("Deployment", "d", spec, labels={QUEUE: "team"})
+
+
+@attempt("a Deployment that is larger than its quota")
+async def _deployment(t: Tenant) -> None:
+    await _deployment_of(t)
     await t.until_settled(3)
 
 
@@ -355,6 +371,15 @@ async def _stateful_set(t: Tenant) -> None:
     }
     await t.create("StatefulSet", "s", spec, labels={QUEUE: "team"})
     await t.until_settled(3)
+
+
+@attempt("a Job that is deleted while its pods take long to end", is_placed=True)
+async def _deleted(t: Tenant) -> None:
+    await t.admitted_job(spec=pod_spec(terminationGracePeriodSeconds=86_400))
+    options = DeleteOptions(propagation="Background")
+    await t.client.delete(KINDS["Job"], "own", t.namespace, options=options)
+    await t.job("next")
+    await t.cluster.until(lambda: any(p.metadata.name[:4] == "next" for p in t.pods()), t)
 
 
 @attempt("a pod without a queue", everything=True)
@@ -418,7 +443,7 @@ async def broken(folder: Path, attempts: list[Attempt], *, everything: bool) -> 
 
 
 async def test_no_attempt_gets_devices_that_are_not_charged(tmp_path: Path) -> None:
-    """What names a queue holds no more than it is charged for, however it came about and whatever is done to it."""
+    """What names a queue holds no more than it is charged for, however it came about and was changed."""
     attempts = [each for each in ATTEMPTS if not each.everything]
     assert not await broken(tmp_path, attempts, everything=False)
 
@@ -426,3 +451,114 @@ async def test_no_attempt_gets_devices_that_are_not_charged(tmp_path: Path) -> N
 async def test_no_attempt_gets_devices_where_everything_waits(tmp_path: Path) -> None:
     """With `manageJobsWithoutQueueName`, the same holds for everything in the namespace."""
     assert not await broken(tmp_path, ATTEMPTS, everything=True)
+
+
+# What is charged runs, also where it has replaced something.
+
+FAIR: list[tuple[Attempt, int]] = []
+
+
+def fair(name: str, gpus: int) -> Callable[[Callable[[Tenant], Awaitable[None]]], None]:
+    def add(do: Callable[[Tenant], Awaitable[None]]) -> None:
+        FAIR.append((Attempt(name, do, is_placed=True), gpus))
+
+    return add
+
+
+@fair("a pod of a Job that takes the place of another one", 1)
+async def _replaced_pod(t: Tenant) -> None:
+    await t.admitted_job()
+    (pod,) = t.running()
+    await t.delete("Pod", pod.metadata.name)
+    await t.cluster.until(
+        lambda: [p.metadata.name for p in t.running()] not in ([], [pod.metadata.name]), t
+    )
+
+
+@fair("an elastic Job that grows within its quota", 4)
+async def _grown(t: Tenant) -> None:
+    await t.admitted_job(annotations=ELASTIC, completions=8)
+    await t.patch("Job", "own", {"spec": {"parallelism": 4}})
+    await t.until_running(4)
+    await t.until_charged(4)
+
+
+@fair("a template that is made larger, with quota for the difference", 8)
+async def _difference(t: Tenant) -> None:
+    await t.admitted_job()
+    await t.until_charged(1)
+    await t.delete("ResourceClaimTemplate", "one")
+    await t.template("one", 8)
+    (pod,) = t.running()
+    await t.delete("Pod", pod.metadata.name)
+    await t.until_charged(8)
+    await t.cluster.until(lambda: sum(t.ledger.held.values()) == 8, t)
+    assert not any(is_evicted(each) for each in t.workloads())
+
+
+@fair("a template that is made larger, with quota that another Job has at first", 9)
+async def _difference_later(t: Tenant) -> None:
+    await t.job("first", pod_spec("eight"))
+    await t.until_running(1)
+    await t.template()
+    await t.job("own")
+    await t.until_running(2)
+    await t.delete("ResourceClaimTemplate", "one")
+    await t.template("one", 8)
+    (pod,) = [each for each in t.running() if each.metadata.name.startswith("own")]
+    await t.delete("Pod", pod.metadata.name)
+    await t.cluster.until_evicted(t)
+    await t.client.delete(
+        KINDS["Job"], "first", t.namespace, options=DeleteOptions(propagation="Background")
+    )
+    await t.cluster.until(lambda: [p.metadata.name[:3] for p in t.running()] == ["own"], t)
+    await t.until_charged(8)
+
+
+@fair("a group of pods", 2)
+async def _whole_group(t: Tenant) -> None:
+    await t.template()
+    for number in range(2):
+        await t.pod(
+            f"p{number}",
+            pod_spec(),
+            labels={QUEUE: "team", GROUP: "g"},
+            annotations={TOTAL: "2"},
+        )
+    await t.until_running(2)
+
+
+@fair("a Deployment within its quota", 3)
+async def _whole_deployment(t: Tenant) -> None:
+    await _deployment_of(t)
+    await t.until_running(3)
+
+
+@fair("pods that ask for an extended resource", 2)
+async def _extended_pods(t: Tenant) -> None:
+    await t.job("own", pod_spec(gpus=1), pods=2)
+    await t.until_running(2)
+
+
+async def test_what_is_charged_is_placed(tmp_path: Path) -> None:
+    """The same rule lets run what has quota, and charges the difference where a pod comes to cost more and the quota is free."""
+    async with cluster(tmp_path, len(FAIR) + 4) as here:
+        tenants = [await here.tenant(f"t{n}", gpus) for n, (_, gpus) in enumerate(FAIR)]
+        said = await asyncio.gather(
+            *(tried(tenant, each) for tenant, (each, _) in zip(tenants, FAIR, strict=True))
+        )
+    assert not "\n".join(each for each in said if each)
+
+
+async def test_running_pods_that_cost_more_are_evicted_after_the_grace_period(
+    tmp_path: Path,
+) -> None:
+    """Devices are charged under another name from now on, of which the queue has nothing: the Job gives up its quota, and waits."""
+    async with cluster(tmp_path, 2) as here:
+        tenant = await here.tenant("team")
+        await tenant.admitted_job()
+        other = [{"name": "example.com/rare", "deviceClassNames": [CLASS]}]
+        here.source.use(configuration_with(other, strategy="BlockUndeclared").current)
+        await here.until_evicted(tenant)
+        await here.until(lambda: not tenant.running(), tenant)
+        assert tenant.ledger.worst() == 0

@@ -139,6 +139,14 @@ REFUSED = {
         {"objectRetentionPolicies": {"workloads": {"afterDeactivatedByKueue": "soon"}}},
         "objectRetentionPolicies.workloads.afterDeactivatedByKueue",
     ),
+    "a grace period that is none": (
+        {"drayman": {"unchargedGracePeriod": "soon"}},
+        "drayman.unchargedGracePeriod",
+    ),
+    "a misspelt field of ours": (
+        {"drayman": {"unchargedGracePeriods": "1s"}},
+        "drayman.unchargedGracePeriods",
+    ),
     "a weight below nothing": (
         {"admissionFairSharing": {"usageHalfLifeTime": "1h", "resourceWeights": {"cpu": -1}}},
         "admissionFairSharing.resourceWeights[cpu]",
@@ -153,6 +161,14 @@ def test_what_is_refused_names_its_field(case):
     with pytest.raises(ConfigurationFileError) as refused:
         configuration_of({**HEAD, **change}, "kueue.yaml")
     assert f"kueue.yaml: {field}: " in str(refused.value)
+
+
+def test_uncharged_pods_are_tolerated_for_a_minute_unless_the_file_says_otherwise():
+    """In a section of its own, since Kueue's Configuration has no such field."""
+    assert default_configuration().uncharged_grace_s == 60.0
+    assert configuration_of(HEAD).uncharged_grace_s == 60.0
+    changed = configuration_of({**HEAD, "drayman": {"unchargedGracePeriod": "5s"}})
+    assert changed.uncharged_grace_s == 5.0
 
 
 def test_every_field_that_is_wrong_is_named():

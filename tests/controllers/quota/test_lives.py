@@ -19,6 +19,7 @@ from controllers.quota.waiting_room import (
     waiting_room,
 )
 from drayman.api.times import seconds_of
+from drayman.cluster.options import DeleteOptions
 from drayman.cluster.resources import JOBS
 
 QUICK = {
@@ -311,3 +312,21 @@ async def test_what_a_local_queue_used_is_remembered() -> None:
         await room.pods(1)
         await room.finish("first")
         await room.workload(admitted, "of-other")
+
+
+async def test_a_deleted_workload_keeps_its_quota_until_its_pods_have_ended() -> None:
+    """Its Job is gone before them, and they may take as long to end as they like."""
+    async with waiting_room() as room:
+        await room.queue(cpu=1)
+        await room.job("first")
+        found = await room.workload(admitted, "first")
+        (pod,) = await room.pods(1)
+        await room.place.client.bind(pod.metadata.name, "default", "somewhere")
+        options = DeleteOptions(propagation="Background")
+        await room.place.client.delete(JOBS, "first", "default", options=options)
+        await room.place.client.delete(WORKLOADS, found.name, "default")
+        await room.job("second")
+        await room.workload(waiting("WaitingForQuota"), "second")
+        assert (await room.workload(lambda _: True, found.name)).is_leaving
+        await room.place.set_phase(pod, "Succeeded")
+        await room.workload(admitted, "second")

@@ -7,13 +7,14 @@ from functools import partial
 from typing import Any
 
 from controllers.workloads.stage import NAMESPACE, Stage, stage, template
+from controllers.world import eventually
 from drayman.api.codec import convert
 from drayman.api.core import Pod
 from drayman.api.jobs import Job, UncountedPods
 from drayman.cluster import InProcessClient
 from drayman.cluster.informers import Informers
 from drayman.cluster.options import DeleteOptions
-from drayman.cluster.resources import JOBS, PODS, JsonObject
+from drayman.cluster.resources import JOBS, NAMESPACES, PODS, JsonObject
 from drayman.controllers.workloads.jobs import JobController
 from drayman.workloads.jobs.failures import BackoffTimes
 from drayman.workloads.jobs.pods import FAILURES, FINALIZER, INDEX
@@ -337,3 +338,31 @@ async def test_a_job_managed_by_somebody_else_is_left_alone() -> None:
         await place.create(JOBS, job("ours"))
         (pod,) = await place.until(PODS, lambda pods: len(pods) == 1)
         assert pod.metadata.labels["app"] == "ours"
+
+
+async def test_nothing_is_kept_of_jobs_that_are_gone() -> None:
+    """Failures in a row, own writes and namespaces of Jobs that were deleted are forgotten, however many there were."""
+    async with stage(controller) as place:
+        for number in range(3):
+            namespace = f"ns-{number}"
+            await place.client.create(NAMESPACES.as_values(), {"metadata": {"name": namespace}})
+            body = {**job(), "metadata": {"name": "work", "namespace": namespace}}
+            made = await place.client.create(JOBS.as_values(), body, namespace)
+            await eventually(partial(_pods_in, place, namespace), lambda pods: len(pods) == 1)
+            await place.client.delete(
+                JOBS,
+                made["metadata"]["name"],
+                namespace,
+                options=DeleteOptions(propagation="Background"),
+            )
+        assert place.running is not None
+        (jobs,) = place.running.controllers
+
+        async def kept() -> tuple[object, ...]:
+            return jobs._rows, jobs._own, jobs._by_namespace
+
+        await eventually(kept, lambda maps: not any(maps))
+
+
+async def _pods_in(place: Stage, namespace: str) -> list[Pod]:
+    return list((await place.client.list(PODS, namespace)).items)

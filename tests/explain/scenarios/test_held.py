@@ -216,7 +216,7 @@ SCENARIOS = (
         name="the pod is left to Volcano, which is not installed",
         scene=left_to_volcano,
         reason=Reason.OTHER_SCHEDULER,
-        says='left to the scheduler "volcano"; Drayman serves "default-scheduler" and "drayman".',
+        says='left to the scheduler "volcano"; Drayman serves "default-scheduler", "drayman" and "kai-scheduler".',
         remedies=("Leave the pod to default-scheduler instead of volcano.",),
     ),
     Scenario(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 
 import pytest
@@ -214,3 +215,18 @@ async def test_a_node_that_is_simulated_is_left_alone() -> None:
         with pytest.raises(Exception, match="node node-1 is simulated"):
             async with here.agent():
                 pass
+
+
+async def test_a_clock_that_is_set_back_delays_no_retry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pod whose ConfigMap comes late starts soon after, although the clock of the machine was set back by a day in between."""
+    async with world() as here, here.agent():
+        volume = {"name": "v", "configMap": {"name": "late"}}
+        container = {"name": "main", "image": "host", "command": ["true"]}
+        await here.pod("p", container, volumes=[volume])
+        await here.notes("Failed")
+        now = time.time
+        monkeypatch.setattr(time, "time", lambda: now() - 86_400)
+        await here.client.create(
+            CONFIG_MAPS, {"metadata": {"name": "late"}, "data": {"a": "b"}}, NAMESPACE
+        )
+        await here.phase("p", "Succeeded")

@@ -123,3 +123,40 @@ async def test_a_lock_that_is_held_a_moment_longer(tmp_path: Path) -> None:
     os.close(lock)
     async with asyncio.timeout(PATIENCE_S):
         assert (await waiting).code == KILLED
+
+
+_TRACER = """
+import ctypes, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.ptrace(0x4206, int(sys.argv[1]), 0, 0) < 0:
+    sys.exit("not permitted")
+print("traced", flush=True)
+time.sleep(1000)
+"""
+"""Attaches to a process (PTRACE_SEIZE) and never looks at it again, so that its parent does not learn of its end."""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may trace what it has not started")
+async def test_a_stray_that_a_debugger_holds(tmp_path: Path, mark: str) -> None:
+    """A container ends although a process that it has left behind cannot be reaped; the log of its shim says so."""
+    attempt = Attempt(tmp_path / "0")
+    script = "setsid sleep 1005 & echo $! > $FILE; while [ ! -e $FILE.go ]; do sleep 0.01; done"
+    file = tmp_path / "stray"
+    env = {**ENV, "MARK": mark, "FILE": str(file)}
+    attempt.start(Launch(argv=("sh", "-c", script), env=env))
+    await until(lambda: file.exists() and file.read_text().endswith("\n"))
+    stray = int(file.read_text())
+    tracer = subprocess.Popen(
+        [sys.executable, "-c", _TRACER, str(stray)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert tracer.stdout is not None
+        assert tracer.stdout.readline() == "traced\n"
+        Path(f"{file}.go").touch()
+        async with asyncio.timeout(PATIENCE_S):
+            ended = await attempt.wait()
+    finally:
+        tracer.kill()
+        tracer.communicate()
+    assert (ended.code, ended.failure) == (0, "")
+    assert f"left behind: [{stray}]" in (attempt.folder / "shim-errors").read_text()

@@ -23,11 +23,13 @@ from drayman.placement.domains.copies import CopyCounts
 from drayman.placement.domains.following import Domains
 from drayman.placement.gangs.book import ranked
 from drayman.placement.gangs.gang import Gang
+from drayman.placement.joint import clearing
 from drayman.placement.joint.clearing import Cleared, Clearing, ClearingSearch, Present
 from drayman.placement.joint.gangs import GangDecider, NoRoom, Starting
 from drayman.placement.parties import Occupant, Party, parties_of
 from drayman.placement.pauses import completed
 from drayman.placement.preemption import Changed
+from drayman.placement.victim_sets import Permitted
 from drayman.placement.world import state_of
 from oracle.observed import seen_in
 from simulate.cluster import NOW, claim, cluster, node, pod
@@ -77,6 +79,7 @@ class Town:
         self.lows = lows
         self.protected: set[str] = set()
         self.safe: set[str] = set()
+        self.permitted: Permitted[Party] | None = None
         fields = {"schedulingGroup": {"podGroupName": "g"}, "priority": 10, **fields}
         self.waiting = [pod(f"x{n}", ONES[each], **fields) for n in range(members)]
         spec: dict[str, Any] = {"schedulingPolicy": {"gang": {"minCount": least or members}}}
@@ -145,6 +148,7 @@ class Town:
             self.violating,
             nullcontext,
             is_due,
+            permitted=self.permitted,
         ).search()
 
     def cleared(self) -> Cleared | None:
@@ -291,6 +295,47 @@ def test_what_has_changed_in_a_break_is_noticed() -> None:
         next(search)
     town.safe = {"p"}
     assert isinstance(completed(search), Changed)
+
+
+@pytest.mark.parametrize("late", ["a", "b"])
+def test_of_equals_those_go_that_started_last(late: str) -> None:
+    """The names of nodes decide only if start times are equal."""
+    lows = [
+        Low(name, node, [0], status={"startTime": f"2026-01-01T00:00:0{1 + (node == late)}Z"})
+        for name, node in (("p", "a"), ("q", "b"))
+    ]
+    town = Town({"a": 1, "b": 1}, lows, members=1)
+    assert names(town.cleared()) == ["p" if late == "a" else "q"]
+
+
+def test_a_search_that_is_out_of_decisions_ends_with_an_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With few decisions to make, more may go than have to, but the gang starts: it is not put off for another search like this one."""
+    lows = [Low(f"p{n}", f"n{n}", [0], priority=n % 4) for n in range(30)]
+    for most in (0, 1, 2):
+        monkeypatch.setattr(clearing, "MOST_DECISIONS", most)
+        town = Town({f"n{n}": 1 for n in range(30)}, lows, members=20)
+        found = names(town.cleared())
+        assert found is not None
+        assert len(found) >= 20
+        assert Town({f"n{n}": 1 for n in range(30)}, lows, members=31).cleared() is None
+
+
+def test_sets_of_victims_that_are_not_permitted_are_left_alone() -> None:
+    """Two of four may go, and both have to be on one node: whole nodes are tried after the first two."""
+    lows = [Low(f"{node}{n}", node, [n]) for n in range(2) for node in ("a", "b")]
+    town = Town({"a": 2, "b": 2}, lows, members=1, each=2)
+    asked: list[tuple[str, ...]] = []
+
+    def permitted(order: Sequence[Party]) -> list[Party]:
+        asked.append(tuple(pod.metadata.name for party in order for pod in party.pods))
+        return list(order[:2])
+
+    town.permitted = permitted
+    assert names(town.cleared()) in (["a0", "a1"], ["b0", "b1"])
+    town.permitted = lambda order: list(order[:1])
+    assert town.cleared() is None
 
 
 @st.composite

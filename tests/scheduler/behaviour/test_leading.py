@@ -97,7 +97,10 @@ async def test_a_scheduler_that_lost_a_lease_stands_by_until_it_has_it_again(
 
         await eventually(
             scheduler,
-            lambda said: said == "default-scheduler: the embedded one; drayman: other-host_1",
+            lambda said: (
+                said
+                == "default-scheduler: the embedded one; drayman: other-host_1; kai-scheduler: the embedded one"
+            ),
         )
         assert [master(instance, name) for name in NAMES] == [1.0, 0.0]
         assert instance.started.scheduler_problem() is None
@@ -124,7 +127,11 @@ async def test_an_instance_that_finds_a_lease_taken_serves_the_other_name(tmp_pa
         await stage.start_pod("p")
         await stage.bound("p")
         assert (await lease(stage))["holderIdentity"] == "host_1"
-        assert instance.started.leaders == {"default-scheduler": SCHEDULER, "drayman": "host_1"}
+        assert instance.started.leaders == {
+            "default-scheduler": SCHEDULER,
+            "drayman": "host_1",
+            "kai-scheduler": SCHEDULER,
+        }
 
 
 async def test_of_two_schedulers_of_one_name_one_is_at_work(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from scheduler.behaviour.stage import Stage
 
 SAID = (
     'OtherScheduler (held): The pod is left to the scheduler "volcano"; '
-    'Drayman serves "default-scheduler" and "drayman".'
+    'Drayman serves "default-scheduler", "drayman" and "kai-scheduler".'
 )
 
 

@@ -21,6 +21,9 @@ _VERBS: Final = frozenset(
 CONNECTED: Final = frozenset(("attach", "exec", "log", "portforward"))
 """Parts of pods whose requests take as long as their clients like."""
 
+MOST_SERIES: Final = 10_000
+"""So many combinations of labels and codes are counted apart. Definitions of custom resources come and go, and each brings its own."""
+
 
 class Metrics:
     """The metrics of one server."""
@@ -75,6 +78,8 @@ class Metrics:
         """The counter and the histogram of some labels, found once: looking them up takes longer than counting."""
         found = self._known.get((labels, code))
         if found is None:
+            if len(self._known) >= MOST_SERIES:
+                labels = (labels[0], "", "", "other", "")
             counter = self._requests.labels(*labels, str(code))
             found = self._known[labels, code] = (counter, self._duration.labels(*labels))
         return found

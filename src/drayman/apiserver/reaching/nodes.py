@@ -19,7 +19,7 @@ _PREFERRED: Final = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "Ex
 
 @dataclass(slots=True)
 class NodeApis:
-    """What is set by whoever runs the nodes, and by whoever has certificates for kubelets."""
+    """The parts that answer for nodes. They are set where simulated nodes, an agent and certificates for kubelets are started."""
 
     simulated: NodeApi | None = None
     kubelets: Kubelets | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from dataclasses import asdict
@@ -18,6 +17,7 @@ from drayman.cli.connecting import Where, talk
 from drayman.cli.errors import UserError, in_options
 from drayman.cli.options import SECONDS, data_dir_option
 from drayman.cli.output import print_data, print_verbatim, to_stderr, to_stdout
+from drayman.node.pinned import pinned
 from drayman.questions.errors import QuestionError
 from drayman.questions.schedulers import NO_SCHEDULER, NONE_RUNS
 from drayman.questions.which_cluster import EMBEDDED, folder_of
@@ -55,7 +55,11 @@ def down(data_dir: Path | None, timeout: float) -> None:
     if record is None:
         raise UserError(f"nothing runs on {folder.path}")
     try:
-        os.kill(record.pid, signal.SIGTERM)
+        with pinned(record.pid) as process:
+            if folder.running() == record:
+                process.send(signal.SIGTERM)
+    except ProcessLookupError:
+        pass  # it has just ended
     except PermissionError as error:
         raise UserError(f"process {record.pid} belongs to another user") from error
     deadline = time.monotonic() + timeout

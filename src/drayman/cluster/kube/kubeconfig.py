@@ -36,6 +36,7 @@ from drayman.cluster.kube.entries import (
     read_file,
 )
 from drayman.cluster.kube.exec_plugin import EXEC_VERSIONS, ExecCredentials, ExecPlugin
+from drayman.cluster.kube.proxies import proxy_of
 
 EntryT = TypeVar("EntryT")
 Placed = tuple[Path, EntryT]
@@ -127,7 +128,7 @@ def _proxy(name: str, cluster: ClusterEntry) -> str:
         raise ConfigurationError(
             f"cluster {name!r}: proxy-url {cluster.proxy_url!r}: only http and https proxies are supported"
         )
-    return cluster.proxy_url
+    return cluster.proxy_url or proxy_of(cluster.server, os.environ)
 
 
 def _trust(name: str, folder: Path, cluster: ClusterEntry) -> Trust:

@@ -15,6 +15,7 @@ from drayman.cluster.errors import ConfigurationError, NoClusterError
 from drayman.cluster.kube.connection import Connection, Trust
 from drayman.cluster.kube.credentials import TokenFileCredentials
 from drayman.cluster.kube.kubeconfig import Kubeconfig, default_paths
+from drayman.cluster.kube.proxies import proxy_of
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where kubelets put a pod's token, the cluster's CA and the pod's namespace."""
@@ -60,8 +61,10 @@ def in_cluster_connection(
         raise ConfigurationError(f"the pod's service account: {error}") from error
     if not token.exists():
         raise ConfigurationError(f"the pod has no service account token: {token} does not exist")
+    server = f"https://{f'[{host}]' if ':' in host else host}:{port}"
     return Connection(
-        server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
+        server=server,
+        proxy=proxy_of(server, environment),
         name="the cluster of this pod",
         trust=Trust(authority),
         credentials=TokenFileCredentials(token),

@@ -225,7 +225,12 @@ class Dispatcher:
             await withdraw(worker, known.key)
             return
         await self._copying.bring(worker, needs, origin)
-        await worker.book.create(workload_copy(known.workload.metadata, known.spec, origin))
+        await worker.book.create(
+            workload_copy(known.workload.metadata, known.spec, origin),
+            lambda why: self._shared.book.record(
+                known, "Warning", "ErrWorkloadCompose", f"{worker.name}: {why}"
+            ),
+        )
         self._shared.tally.dispatched[_queue_of(known), worker.name] += 1
 
     async def _keep_importance(self, worker: Worker, known: Known, copy: Known) -> None:

@@ -2,7 +2,7 @@
 
 The scheduler asks `ChargeGuard` before it places a pod. What is on nodes and not covered all the same is ended here when the grace period
 of the configuration is over: a pod that nothing charges is deleted, and a Workload whose pods cost more than it was admitted with is
-evicted, so that it waits for what it costs now. Where the difference is free, and nobody waits for it, it is charged instead.
+evicted, so that it waits for what it costs now. Where the difference is free, and nothing waits for it, it is charged instead.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from drayman.api.meta import ObjectMeta
 from drayman.api.meta import controller_of as made_by
 from drayman.api.pods import is_finished, is_leaving
 from drayman.api.resource import ResourceClaim
+from drayman.bounded import Bounded
 from drayman.cluster.breaks import Breaks
+from drayman.cluster.errors import ClusterError
 from drayman.cluster.informer import Notice
 from drayman.cluster.resources import PODS
 from drayman.controllers.quota.admitting import Admitting
@@ -40,6 +42,9 @@ from drayman.workloads.queued.pods import group_of
 
 UNCHARGED: Final = "NotCharged"
 """The reason of events about pods that are deleted because no quota covers them."""
+_MOST_NAMESPACES: Final = 1 << 12
+_WOKEN: Final = 100
+"""Refused pods that the scheduler looks at again at a time."""
 _GATHER_S: Final = 0.1
 """How long changes of a namespace are gathered, at least, before its pods are looked at."""
 _MOST_OFTEN_S: Final = 5.0
@@ -54,6 +59,12 @@ class ChargeGuard:
         self._wakers: list[Callable[[Iterable[str]], None]] = []
         self._refused: dict[str, set[str]] = {}
         """The uids of pods that were refused, by namespace."""
+        self._waking: dict[str, set[str]] = {}
+        """Those of them that the scheduler is to look at again."""
+        self._due: set[str] = set()
+        """Namespaces in which a pod that is being deleted leaves its place at some time."""
+        self._again: set[str] = set()
+        """Namespaces in which something has changed meanwhile."""
 
     def serve(self, pods: ChargedPods) -> None:
         """Answer by what these know from now on."""
@@ -73,16 +84,18 @@ class ChargeGuard:
                 check = self._pods.check(lambda: state, is_placed)
             lack = check.lack(pod, claims, now)
             self._pods.note_price(pod, lack)
-            refused = self._refused.setdefault(pod.metadata.namespace, set())
+            namespace, uid = pod.metadata.namespace, pod.metadata.uid
             if lack is None:
-                refused.discard(pod.metadata.uid)
+                refused = self._refused.get(namespace, set())
+                refused.discard(uid)
+                if not refused:
+                    self._refused.pop(namespace, None)
                 return ""
-            refused.add(pod.metadata.uid)
-            if lack.until is not None:
-                loop = asyncio.get_running_loop()
-                loop.call_later(
-                    max(0.0, lack.until - now) + _GATHER_S, self.changed, pod.metadata.namespace
-                )
+            self._refused.setdefault(namespace, set()).add(uid)
+            if lack.until is not None and namespace not in self._due:
+                self._due.add(namespace)
+                wait = max(0.0, lack.until - now) + _GATHER_S
+                asyncio.get_running_loop().call_later(wait, self._is_due, namespace)
             return lack.message
 
         return answer
@@ -92,11 +105,32 @@ class ChargeGuard:
         return lambda: self._wakers.remove(wake)
 
     def changed(self, namespace: str) -> None:
-        """Pods of a namespace that were refused may be covered now."""
-        refused = self._refused.pop(namespace, None)
-        if refused:
-            for wake in tuple(self._wakers):
-                wake(refused)
+        """Pods of a namespace that were refused may be covered now. The scheduler looks at them again, so many at a time."""
+        if namespace in self._waking:
+            self._again.add(namespace)
+        elif self._refused.get(namespace):
+            self._waking[namespace] = self._refused.pop(namespace)
+            self._wake(namespace)
+
+    def _is_due(self, namespace: str) -> None:
+        self._due.discard(namespace)
+        self.changed(namespace)
+
+    def _wake(self, namespace: str) -> None:
+        left = self._waking[namespace]
+        now = [left.pop() for _ in range(min(len(left), _WOKEN))]
+        for wake in tuple(self._wakers):
+            wake(now)
+        asyncio.get_running_loop().call_later(_GATHER_S, self._go_on, namespace)
+
+    def _go_on(self, namespace: str) -> None:
+        if self._waking[namespace]:
+            self._wake(namespace)
+            return
+        del self._waking[namespace]
+        if namespace in self._again:
+            self._again.discard(namespace)
+            self.changed(namespace)
 
 
 class ChargedPods:
@@ -123,6 +157,9 @@ class ChargedPods:
         """When something was first found that is not covered, by namespace and uid."""
         self._short: dict[str, Key] = {}
         """Pods that are not placed because they cost more than their Workloads were admitted with, and the keys of these."""
+        self._revision = 0
+        self._revisions: Bounded[str, int] = Bounded(_MOST_NAMESPACES)
+        self._listeners: list[Callable[[Key], None]] = []
         self.loop = Loop("pods without quota", self._attend, workers=1)
         pods = shared.informers.informer(PODS)
         pods.add_handler(self._pod_changed)
@@ -167,6 +204,9 @@ class ChargedPods:
 
     def named(self, namespace: str, name: str) -> Covering | None:
         return self._shared.book.find((namespace, name))
+
+    def revision(self, namespace: str) -> int:
+        return self._revisions.get(namespace, self._revision)
 
     def flavors(self) -> Mapping[str, ResourceFlavorSpec]:
         return self._shared.flavors()
@@ -228,16 +268,43 @@ class ChargedPods:
             _drop(self._running, handle, metadata.uid)
         for handle in handles:
             self._running.setdefault(handle, {})[metadata.uid] = key
+        if over:
+            self._release(before)
         if over or pod.spec.node_name:
             self._short.pop(metadata.uid, None)
         if over or not pod.spec.node_name:
             _drop(self._placed, metadata.namespace, metadata.uid)
         else:
             self._placed.setdefault(metadata.namespace, {})[metadata.uid] = key
-        if over or notice.old is None or notice.old.spec != pod.spec or is_leaving(pod):
+        old = notice.old
+        if (
+            over
+            or old is None
+            or is_leaving(pod)
+            or old.spec != pod.spec
+            or old.metadata.labels != metadata.labels
+            or old.metadata.owner_references != metadata.owner_references
+        ):
             self._changed(metadata.namespace)
 
+    def listen(self, listener: Callable[[Key], None]) -> None:
+        """`listener` is called with the key of a Workload that is being deleted when a pod of it has ended."""
+        self._listeners.append(listener)
+
+    def is_in_use(self, workload: Known) -> bool:
+        """Whether pods of a Workload are on nodes."""
+        return any(pod.spec.node_name for pod in self.pods_of(workload))
+
+    def _release(self, handles: Iterable[str]) -> None:
+        for handle in handles:
+            for known in self._shared.book.of_owner(handle):
+                if known.is_leaving:
+                    for listener in self._listeners:
+                        listener(known.key)
+
     def _changed(self, namespace: str) -> None:
+        self._revision += 1
+        self._revisions[namespace] = self._revision
         self._guard.changed(namespace)
         if namespace in self._placed:
             self._look_later(namespace, min(self._grace_s / 10, _MOST_OFTEN_S))
@@ -280,9 +347,9 @@ class ChargedPods:
                 continue
             await self._breaks.between()
             excess = check.excess(known, covered.get(workload, ()))
-            if (excess or workload in short) and self._is_overdue(
-                namespace, known.metadata.uid, uncovered
-            ):
+            if (not excess and workload not in short) or await self._charge_difference(known):
+                continue
+            if self._is_overdue(namespace, known.metadata.uid, uncovered):
                 await self._evict(known)
         self._since.pop(namespace, None)
         if uncovered:
@@ -300,6 +367,29 @@ class ChargedPods:
         now = self._shared.clock()
         since = uncovered[uid] = self._since.get(namespace, {}).get(uid, now)
         return now - since >= self._grace_s
+
+    async def _charge_difference(self, known: Known) -> bool:
+        """Charge a Workload what its pods cost by now, where that is free. Whether it was."""
+        state, now = self._admitting.state, self._shared.clock()
+        entry = state.entries.get("/".join(known.key))
+        if entry is None or entry.holding is None:
+            return False
+        if entry.holding.admission != known.status.admission or not self._admitting.is_complete:
+            return False  # The engine takes the object in first.
+        admission = state.admit_difference(entry.key)
+        if admission is None:
+            return False
+        status = life.with_admission(known.status, admission)
+        try:
+            after = await self._shared.book.write_status(known, status)
+        except ClusterError:
+            if entry.source is not None:
+                state.set_workload(entry.source, now)
+            raise
+        note = "Its pods cost more than it was admitted with: the difference is charged"
+        self._shared.book.record(after, "Normal", "DifferenceCharged", note)
+        self._admitting.look_at([known.key])
+        return True
 
     async def _evict(self, known: Known) -> None:
         """Have a Workload wait for what it costs by now."""

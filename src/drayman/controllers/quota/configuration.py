@@ -55,6 +55,7 @@ _FOREIGN: Final = (
     "workload.codeflare.dev/appwrapper",
 )
 """What Kueue can queue beside, and nothing here acts on. Its own default file lists some of them, so that they are accepted."""
+_EXTENSION: Final = ("unchargedGracePeriod",)
 _DISPATCHERS: Final = (
     "kueue.x-k8s.io/multikueue-dispatcher-all-at-once",
     "kueue.x-k8s.io/multikueue-dispatcher-incremental",
@@ -89,6 +90,12 @@ class _MultiKueue(ApiStruct):
     dispatcher_name: str = _DISPATCHERS[0]
 
 
+class _Extension(ApiStruct):
+    """What is not in Kueue's Configuration. Unlike there, a field that is not known is an error."""
+
+    uncharged_grace_period: str = "1m"
+
+
 class _File(ApiStruct):
     api_version: str = ""
     kind: str = ""
@@ -98,8 +105,7 @@ class _File(ApiStruct):
     managed_jobs_namespace_selector: LabelSelector | None = None
     integrations: _Integrations = _Integrations()
     object_retention_policies: _ObjectRetention | None = None
-    uncharged_grace_period: str = "1m"
-    """Not in Kueue's Configuration."""
+    drayman: _Extension = _Extension()
     feature_gates: dict[str, bool] = field(default_factory=dict)
 
 
@@ -187,6 +193,7 @@ def configuration_of(value: Json, name: str = "configuration") -> QueueConfigura
     except DecodeError as error:
         raise ConfigurationFileError(f"{name}: {error}") from error
     errors += [*_file_errors(given), *_settings_errors(settings, given), *_flag_errors(value)]
+    errors += _extension_errors(value)
     selector = given.managed_jobs_namespace_selector or _default_selector()
     matcher = LabelMatcher(())
     try:
@@ -206,7 +213,7 @@ def configuration_of(value: Json, name: str = "configuration") -> QueueConfigura
         gates=Gates.of_configuration(value),
         keep_finished_s=_seconds(retention.after_finished),
         keep_deactivated_s=_seconds(retention.after_deactivated_by_kueue),
-        uncharged_grace_s=parse_duration(given.uncharged_grace_period),
+        uncharged_grace_s=parse_duration(given.drayman.uncharged_grace_period),
         dispatching=Dispatching(
             given.namespace,
             given.multi_kueue.origin,
@@ -244,7 +251,9 @@ def _file_errors(given: _File) -> Iterator[FieldError]:
     yield from _duration_errors(
         f"{path}.afterDeactivatedByKueue", retention.after_deactivated_by_kueue
     )
-    yield from _duration_errors("unchargedGracePeriod", given.uncharged_grace_period)
+    yield from _duration_errors(
+        "drayman.unchargedGracePeriod", given.drayman.uncharged_grace_period
+    )
     yield from _dispatching_errors(given.multi_kueue)
 
 
@@ -267,6 +276,14 @@ def _flag_errors(value: Json) -> Iterator[FieldError]:
         part = value.get(name)
         if isinstance(part, dict) and part.get("enable") is False:
             yield forbidden(f"{name}.enable", f"leave out {name} instead, as in v1beta2")
+
+
+def _extension_errors(value: Json) -> Iterator[FieldError]:
+    """A misspelt field would leave the default in force without a word."""
+    part = value.get("drayman")
+    for name in part if isinstance(part, dict) else ():
+        if name not in _EXTENSION:
+            yield not_supported(f"drayman.{name}", name, _EXTENSION)
 
 
 def _settings_errors(settings: QuotaSettings, given: _File) -> Iterator[FieldError]:

@@ -5,6 +5,7 @@ Each look compares the Workload with its queue, its spec and the clock, writes a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from drayman.api.kueue_workload import WorkloadStatus
@@ -41,10 +42,18 @@ _JITTER: Final = 0.0001
 class Lives:
     """Looks at Workloads, one by one."""
 
-    def __init__(self, shared: Shared, admitting: Admitting, owners: Owners) -> None:
+    def __init__(
+        self,
+        shared: Shared,
+        admitting: Admitting,
+        owners: Owners,
+        is_in_use: Callable[[Known], bool] = lambda _: False,
+    ) -> None:
+        """`is_in_use` says whether pods of a Workload are still on nodes."""
         self._shared = shared
         self._admitting = admitting
         self._owners = owners
+        self._is_in_use = is_in_use
         self.loop = Loop("workloads of queues", self.attend)
         self._charges = Charges(shared, admitting, self.loop.queue.add)
         admitting.listen(self.loop.queue.add)
@@ -55,7 +64,10 @@ class Lives:
         if known is None or known.problem:
             return
         if known.is_leaving:
-            if not self._owners.will_let_go(known) and not _runs_elsewhere(known):
+            # What it was made for may be gone before its pods, which may take as long to end as they like.
+            if not (
+                self._owners.will_let_go(known) or _runs_elsewhere(known) or self._is_in_use(known)
+            ):
                 await self._shared.book.let_go(known)
             return
         if life.is_finished(known.status):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from drayman.api.core import EventType, Pod
 from drayman.api.kueue_workload import PodSet
+from drayman.cluster.breaks import Breaks
 from drayman.cluster.errors import NotFoundError
 from drayman.cluster.event_buffer import Reference
 from drayman.cluster.options import DeleteOptions
@@ -37,8 +38,9 @@ class PodWrites:
 
     async def bodies(self, pods: Sequence[Pod]) -> dict[str, JsonObject]:
         """Pods by uid. Those that are gone are left out."""
-        found = {}
+        found, breaks = {}, Breaks()
         for pod in pods:
+            await breaks.between()  # an answer in the same process comes without one
             body = await self.body(pod)
             if body is not None:
                 found[pod.metadata.uid] = body

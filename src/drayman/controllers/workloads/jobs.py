@@ -114,7 +114,10 @@ class JobController(PodOwner[Job]):
         found = account(census, verdict, now)
         if found.status != job.status:
             await self.write_status(job, found.status)
-        self._rows[job.metadata.uid] = decision.row
+        known = self.find(key)
+        if known is not None and known.metadata.uid == job.metadata.uid:
+            # Otherwise it was deleted in the meantime, and nothing would remove its row.
+            self._rows[job.metadata.uid] = decision.row
         for note in found.notes:
             self.record(job, note.type_, note.reason, note.message)
         await self._untrack(found.countable)

@@ -161,11 +161,23 @@ class Reconciler(ABC, Generic[T]):
             return
         metadata = notice.object.metadata
         if notice.type == "DELETED":
-            self._by_namespace.get(metadata.namespace, {}).pop(metadata.name, None)
+            self._drop_gone(notice.object)
         else:
             self._by_namespace.setdefault(metadata.namespace, {})[metadata.name] = notice.object
         self.queue.add((metadata.namespace, metadata.name))
         self.object_changed(notice)
+
+    def _drop_gone(self, value: T) -> None:
+        """Keep nothing of an object that is gone: names of objects and namespaces come and go without end."""
+        metadata = value.metadata
+        key = (metadata.namespace, metadata.name)
+        own = self._own.get(key)
+        if own is not None and own.metadata.uid == metadata.uid:
+            del self._own[key]
+        siblings = self._by_namespace.get(metadata.namespace, {})
+        siblings.pop(metadata.name, None)
+        if not siblings:
+            self._by_namespace.pop(metadata.namespace, None)
 
     async def _work(self) -> None:
         while True:

@@ -173,9 +173,7 @@ def take_back(queues: Queues, settled: Settled) -> None:
         queue.waiting.forget_preemptor()
         state.books.wake(queue.name)
     queues.forget_use()
-    assert (
-        state.books.forest.queues is not None
-    )  # the trees, built anew if the change was about them
+    state.books.rebuild()
 
 
 def without(queues: Queues, keys: Iterable[str]) -> Settled:

@@ -209,12 +209,15 @@ class PodWorker:
 
     async def _sleep(self, steps: Steps) -> None:
         """Until something happens or is due."""
-        due = [at for at in (steps.wait_until, self._retry_at, self._deadline()) if at is not None]
+        now = time.time()
+        delays = [at - now for at in (steps.wait_until, self._deadline()) if at is not None]
+        if self._retry_at is not None:
+            delays.append(self._retry_at - time.monotonic())
         if self.containers.are_starting:
-            due.append(time.time() + _OBSERVE_S)
+            delays.append(_OBSERVE_S)
         if steps.stop:
             return
-        delay = max(0.0, min(due) - time.time()) if due else None
+        delay = max(0.0, min(delays)) if delays else None
         try:
             async with asyncio.timeout(delay):
                 await self._wake.wait()
@@ -258,7 +261,7 @@ class PodWorker:
         if not names:
             self._retry_at = None
             return
-        if self._retry_at is not None and time.time() < self._retry_at:
+        if self._retry_at is not None and time.monotonic() < self._retry_at:
             return
         if self._lives.awaits_hook:
             return
@@ -286,7 +289,7 @@ class PodWorker:
         for name in names:
             self.containers.note(name, reason=reason, message=str(error))
         self._warn(event, str(error))
-        self._retry_at = time.time() + self._retry_s
+        self._retry_at = time.monotonic() + self._retry_s
         self._retry_s = min(2 * self._retry_s, _LONGEST_RETRY_S)
 
     async def _set_up(self) -> None:

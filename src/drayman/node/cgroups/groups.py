@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from drayman.node.cgroups.layout import Group
+from drayman.node.pinned import pinned
 
 _TRIES: Final = 100
 _PAUSE_S: Final = 0.001
@@ -51,10 +52,10 @@ def _kill(folder: Path) -> None:
     except FileNotFoundError:
         pass  # version 1, an old kernel, or no group
     for pid in _inside(folder):
-        with suppress(
-            ProcessLookupError, PermissionError
-        ):  # what cannot be killed, `remove` reports
-            os.kill(pid, signal.SIGKILL)
+        # What cannot be killed, `remove` reports.
+        with suppress(ProcessLookupError, PermissionError), pinned(pid) as process:
+            if pid in _inside(folder):
+                process.send(signal.SIGKILL)
 
 
 def remove(groups: Sequence[Group]) -> bool:

@@ -103,7 +103,7 @@ class Stream:
         self.waiting += len(data)
 
     def release(self) -> None:
-        """Forget what nobody will read."""
+        """Forget what has not been read."""
         self._pieces.clear()
         self.waiting = 0
 

@@ -93,15 +93,19 @@ class DevicePricing:
         return self._limited(namespace, pod_sets, flavor, ())
 
     def price_pod(
-        self, pod: Pod, claims: Sequence[ResourceClaimSpec]
-    ) -> Mapping[str, Charges] | PriceRefusal:
+        self,
+        pod: Pod,
+        claims: Sequence[ResourceClaimSpec],
+        flavor: Mapping[str, str] | None = None,
+    ) -> Charges | PriceRefusal:
         """What the devices of a pod cost that has these claims for itself, whatever its templates say by now.
 
-        The price is that of the pod set `main`. Claims that the pod names are not in it.
+        Claims that the pod names are not in it. With the node labels of a `flavor`, prices are those of devices on its nodes.
         """
         template = PodTemplate(spec=replace(pod.spec, resource_claims=()))
-        pod_sets = [PodSetRequest("main", 1, template)]
-        return self._limited(pod.metadata.namespace, pod_sets, None, claims)
+        pods = PodSetRequest("pod", 1, template)
+        found = self._limited(pod.metadata.namespace, [pods], flavor, claims)
+        return found if isinstance(found, PriceRefusal) else found[pods.name]
 
     def _limited(
         self,

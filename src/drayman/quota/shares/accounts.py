@@ -93,7 +93,7 @@ class Accounts:
         self.floor = floor
         self._workers = {w.name: w for g in self.groups.values() for w in g.workers}
         self._running: dict[str, dict[str, Worker]] = {name: {} for name in self.groups}
-        self.used = dict.fromkeys((each.name for each in tree), 0)
+        self.used: dict[str, Amount] = dict.fromkeys((each.name for each in tree), 0)
         """By each queue with those below it."""
         self.firm = dict(self.used)
         """What of it is used by work that is not preemptible."""
@@ -133,11 +133,11 @@ class Accounts:
         """What could start next of a group."""
         return next_starts(self.groups[group], self._running[group].values())
 
-    def request(self, group: str) -> int:
+    def request(self, group: str) -> Amount:
         """How much the next start of a group takes."""
         return next((amount(each) for each in self.starts(group)), 0)
 
-    def left(self) -> int:
+    def left(self) -> Amount:
         """No more than this is free on all nodes together."""
         members = (m.values() for m in self._running.values())
         return self.floor.capacity() - sum(amount(tuple(each)) for each in members)
@@ -155,9 +155,9 @@ class Accounts:
         queue = self.groups[group].queue
         return self.tree.path(queue) if queue in self.tree else ()
 
-    def demand(self) -> dict[str, int]:
+    def demand(self) -> dict[str, Amount]:
         """What the work of each queue uses and wants."""
-        found = dict.fromkeys(self.used, 0)
+        found: dict[str, Amount] = dict.fromkeys(self.used, 0)
         for name, group in self.groups.items():
             for queue in self.path(name):
                 found[queue] += amount(group.workers)

@@ -82,7 +82,7 @@ def _by_weight(
     return rest
 
 
-def _within(amount: int, limit: Amount | None) -> Amount:
+def _within(amount: Amount, limit: Amount | None) -> Amount:
     return amount if limit is None else min(amount, limit)
 
 

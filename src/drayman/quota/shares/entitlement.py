@@ -197,7 +197,7 @@ class Entitlement:
         quota = self._tree[giving].quota
         return quota is None or used[giving] >= quota
 
-    def _is_due(self, taking: str, giving: str, wanted: int, left: int) -> bool:
+    def _is_due(self, taking: str, giving: str, wanted: Amount, left: Amount) -> bool:
         """Whether a queue that has so much left has to give something to another. To a quota without bound there is nothing beyond it."""
         own, queue = self._tree[taking].quota, self._tree[giving]
         if queue.quota is None:

@@ -11,7 +11,7 @@ Fullness: TypeAlias = tuple[int, Amount]
 """The fuller, the greater."""
 
 
-def fullness(used: int, share: Amount) -> Fullness:
+def fullness(used: Amount, share: Amount) -> Fullness:
     """How full a queue is that uses so much of a share. One that uses something without a share is fuller than any that has one.
 
     While it is worked out who gives way, a queue may be supposed to have given more than it has: without a share it is then emptier

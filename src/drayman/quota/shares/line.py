@@ -9,6 +9,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
+from drayman.placement.queueing.queues import Amount
 from drayman.quota.shares.order import Order, Turn
 
 _Place: TypeAlias = tuple[Turn, str, str]
@@ -21,12 +22,12 @@ class KeptLine:
     def __init__(self, order: Order) -> None:
         self._order = order
         self._tree = order.tree
-        self._requests: dict[str, int] = {}  # by leaf
+        self._requests: dict[str, Amount] = {}  # by leaf
         self._places: dict[str, dict[str, _Place]] = {}  # by parent and queue
         # The same in order, with places that queues no longer have.
         self._heaps: dict[str, list[_Place]] = {}
 
-    def set(self, leaf: str, request: int | None) -> None:
+    def set(self, leaf: str, request: Amount | None) -> None:
         """How much the first group of a leaf takes; None if it has none. Also to be called when what the leaf uses has changed."""
         if request is None:
             self._requests.pop(leaf, None)

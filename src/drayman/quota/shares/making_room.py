@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from drayman.placement.queueing.queues import Amount
 from drayman.quota.shares.accounts import Accounts, amount
 from drayman.quota.shares.groups import Strength, Worker, Workers, next_to_return, strength_of
 from drayman.quota.shares.order import Order
@@ -213,7 +214,7 @@ class _Search:
         def returning(name: str) -> Workers:
             return next_to_return(accounts.groups[name], accounts.running(name), gone[name])
 
-        def request(name: str) -> int:
+        def request(name: str) -> Amount:
             if name != self.group:
                 return amount(returning(name))
             return amount(workers) if self.ahead is None else accounts.request(self.ahead)

@@ -10,7 +10,7 @@ Within a queue, groups come by priority, then those that lack members before tho
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
@@ -30,7 +30,7 @@ from drayman.quota.shares.groups import (
     strength_of,
 )
 
-Request: TypeAlias = Callable[[str], int]
+Request: TypeAlias = Callable[[str], Amount]
 """How much a group takes when its turn comes."""
 Turn: TypeAlias = tuple[Amount, ...]
 """What sister queues are ordered by, the first first."""
@@ -66,7 +66,7 @@ class Order:
         """The queue that a group is in."""
         return self._accounts.groups[group].queue
 
-    def turn(self, queue: Queue, more: int) -> Turn:
+    def turn(self, queue: Queue, more: Amount) -> Turn:
         """The place of a queue among its sisters, if its next group takes so much."""
         used = self._accounts.used[queue.name]
         return (
@@ -95,7 +95,7 @@ class Order:
         accounts = self._accounts
         gone = {each.name for each in taken}
         left = {name: list(accounts.running(name)) for name in groups}
-        had_turn: Counter[str] = Counter()
+        had_turn: defaultdict[str, Amount] = defaultdict(int)
 
         def rank(group: str) -> tuple[int, Strength, float, str]:
             stated = accounts.groups[group]
@@ -166,7 +166,7 @@ class Order:
             name = first(name)
         return firsts[name]
 
-    def _fullness(self, queue: Queue, used: int) -> Fullness:
+    def _fullness(self, queue: Queue, used: Amount) -> Fullness:
         return fullness(used, self._attainable(queue))
 
     def _attainable(self, queue: Queue) -> Amount:

@@ -1,4 +1,4 @@
-"""Whom a unit that finds no room may have evicted: in other queues, as far as they have more than they are entitled to, and in its own.
+"""Which pods a unit that finds no room may preempt: in other queues, as far as these have more than they are entitled to, and in its own.
 
 A queue owes amounts, not pods. So a reach does not choose: it says in which order its pods should go, and, of pods that would go in any
 other order, which of them may. Which of them have to go is up to the search for room.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
+from fractions import Fraction
 from typing import Final
 
 from msgspec import Struct
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 from drayman.api.pods import started_at
 from drayman.placement.parties import Party
 from drayman.placement.queueing.book import QueueBook
+from drayman.placement.queueing.queues import Amount
 from drayman.placement.state import ClusterState
 from drayman.quota.shares.entitlement import Entitlement
 from drayman.quota.shares.groups import Worker, Workers
@@ -23,7 +25,7 @@ from drayman.quota.shares.live import LiveAccounts, LiveShares, Unit
 from drayman.quota.shares.order import Order
 
 ABOVE: Final = 1
-"""The importance of a unit compared with those that are in its reach, whatever their priorities are."""
+"""The importance of a unit compared with those that are in its reach, not by their priorities."""
 
 
 class Means(Enum):
@@ -57,7 +59,7 @@ class Reach(Struct, frozen=True):
     """Their pods."""
     groups: Mapping[str, str]
     """The groups of these, by uid."""
-    amounts: Mapping[str, int]
+    amounts: Mapping[str, Amount]
     """What they have, by uid."""
     due: Callable[[Iterable[Workers]], Iterator[Workers]]
     """Of parties that would go in this order, those that may."""
@@ -91,8 +93,8 @@ class Reach(Struct, frozen=True):
         largest_last = self._permitted(sorted(parties, key=self._amount))
         return largest_last if len(largest_last) == len(parties) else found
 
-    def _amount(self, party: Party) -> int:
-        return sum(self.amounts.get(uid, 0) for uid in party.uids)
+    def _amount(self, party: Party) -> Amount:
+        return sum((self.amounts.get(uid, 0) for uid in party.uids), start=Fraction(0))
 
     def _permitted(self, parties: Sequence[Party]) -> list[Party]:
         """A gang gives up what it can do without before the rest of it goes."""
@@ -148,11 +150,11 @@ class Reaching:
         self._shares = shares
 
     def concerns(self, uid: str) -> bool:
-        """Whether a pod is in a queue, so that queues decide who makes way for it."""
+        """Whether a pod is in a queue, so that queues decide which pods it may preempt."""
         return self._state.queues.is_in_force and self._state.queues.leaf_of(uid) is not None
 
     def of(self, unit: Unit, now: float) -> tuple[list[Reach], float | None]:
-        """In the order in which they are tried; and when to look again, because somebody is left alone for a while."""
+        """In the order in which they are tried; and when to look again, because some pods are left alone for a while."""
         book = self._state.queues
         stake = next(iter(book.pods_of(unit).values()), None)
         if stake is None or not book.tree.is_leaf(stake.queue):

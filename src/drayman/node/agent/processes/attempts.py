@@ -29,6 +29,7 @@ from drayman.node.agent.processes import shim
 from drayman.node.agent.processes.log_files import now
 from drayman.node.cgroups import groups as cgroups
 from drayman.node.cgroups.layout import Group
+from drayman.node.pinned import pinned
 from drayman.plugins.files import write_atomically
 
 PROGRAM: Final = (sys.executable, "-I", "-S", str(Path(shim.__file__).absolute()))
@@ -278,9 +279,10 @@ class Attempt:
         if found is None:
             return
         pid, started, _ = found
-        with suppress(OSError):
+        with suppress(OSError), pinned(pid) as process:
+            # Only now: the descriptor stands for one process, whatever becomes of its pid.
             if shim.started_at(pid) == started:
-                os.killpg(pid, number) if is_end else os.kill(pid, number)
+                process.send(number, to_group=is_end)
 
     @property
     def pid(self) -> int | None:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+from drayman.node.pinned import pinned
 from drayman.node.streams.finishing import cancelled
 
 GRACE_S: Final = 2.0
@@ -25,14 +26,20 @@ def processes_by_session() -> dict[int, list[int]]:
     """The processes of this machine that have not ended."""
     found: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
-        if not name.isdecimal():
-            continue
-        with suppress(OSError):  # it has ended meanwhile
-            with open(f"/proc/{name}/stat") as file:
-                words = file.read().rpartition(")")[2].split()
-            if words[0] not in "ZX":
-                found.setdefault(int(words[_SESSION]), []).append(int(name))
+        session = _session_of(int(name)) if name.isdecimal() else None
+        if session is not None:
+            found.setdefault(session, []).append(int(name))
     return found
+
+
+def _session_of(pid: int) -> int | None:
+    """The session of a process; None if the process has ended."""
+    with suppress(OSError):  # it ended between the listing and the reading
+        with open(f"/proc/{pid}/stat") as file:
+            words = file.read().rpartition(")")[2].split()
+        if words[0] not in "ZX":
+            return int(words[_SESSION])
+    return None
 
 
 class _Scans:
@@ -67,10 +74,11 @@ async def processes_of(session: int) -> list[int]:
     return await _scans.setdefault(asyncio.get_running_loop(), _Scans()).processes_of(session)
 
 
-def _signal(processes: Iterable[int], number: int) -> None:
+def _signal(session: int, processes: Iterable[int], number: int) -> None:
     for pid in processes:
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
+        with suppress(ProcessLookupError), pinned(pid) as process:
+            if _session_of(pid) == session:  # the pid may belong to another process by now
+                process.send(number)
 
 
 def exit_code(returned: int) -> int:
@@ -81,11 +89,11 @@ def exit_code(returned: int) -> int:
 async def end_session(session: int, first: int, grace_s: float = GRACE_S) -> None:
     """Tell the processes of a session to end, and make those that have not ended after a while."""
     loop = asyncio.get_running_loop()
-    _signal(await processes_of(session), first)
+    _signal(session, await processes_of(session), first)
     latest = loop.time() + (0.0 if first == signal.SIGKILL else grace_s)
     while left := await processes_of(session):
         if loop.time() >= latest:
-            _signal(left, signal.SIGKILL)
+            _signal(session, left, signal.SIGKILL)
         await asyncio.sleep(_PAUSE_S)
 
 

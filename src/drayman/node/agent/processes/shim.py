@@ -49,6 +49,8 @@ END_BYTES = 4096
 """What is kept free for how a container ended. Only the reason for which a program could not be started can be longer."""
 BEGIN_S, BEGIN_LOOK_S = 30.0, 0.01
 """How long a command waits for the program of its container to begin, and how often it looks."""
+STRAYS_S, STRAYS_LOOK_S = 10.0, 0.005
+"""How long the end of what a container has left behind is awaited, and how often it is checked. A debugger or a device can delay it."""
 TERM = "xterm"
 """The sort of terminal that clients have, unless the container says another: what container runtimes say."""
 IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
@@ -243,14 +245,19 @@ def end_group(child: int) -> None:
     except ProcessLookupError:
         pass
     own = f"/proc/self/task/{os.getpid()}/children"
-    for _ in range(1000):
+    end = time.monotonic() + STRAYS_S
+    while True:
         with open(own) as file:
             strays = [int(pid) for pid in file.read().split() if int(pid) != child]
         if not strays:
             return
+        if time.monotonic() > end:
+            sys.stderr.write(f"processes that do not end are left behind: {strays}\n")
+            return
         for pid in strays:
             os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+            os.waitpid(pid, os.WNOHANG)
+        time.sleep(STRAYS_LOOK_S)
 
 
 class Begun(NamedTuple):
