@@ -34,7 +34,8 @@ _LEFT_OUT: Final[Mapping[str, frozenset[str]]] = {
     "NodeUsage": frozenset({"revision"}),
     "Neighbourhood": frozenset({"_tallies"}),
     "Crowd": frozenset({"labels"}),
-    "GangBook": frozenset({"_read"}),
+    "GangBook": frozenset({"_read", "_changes"}),
+    "Declarations": frozenset({"change", "_flaws", "_flawed"}),
     "QueueBook": frozenset(
         {
             *("_find_claim", "_find_template", "revision", "_kept_tree", "_kept_sums"),
