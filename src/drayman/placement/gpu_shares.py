@@ -17,6 +17,7 @@ container does. More than one device (`gpu-fraction-num-devices`) is not support
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Final
 
@@ -101,15 +102,14 @@ class ShareRequest(Struct, frozen=True):
     mapping: ContainerExtendedResourceRequest
 
 
-def asks_for_share(pod: Pod) -> bool:
-    """Whether a pod has one of the annotations."""
-    annotations = pod.metadata.annotations
+def asks_for_share(annotations: Mapping[str, str]) -> bool:
+    """Whether a pod with these annotations asks for a share of a GPU."""
     return bool(annotations) and any(name in annotations for name in ANNOTATIONS)
 
 
 def share_of(pod: Pod, gpus: Gpus) -> GpuShare | None:
     """What a pod asks for; None if it asks for no share. Raises GpuShareError for annotations that KAI refuses."""
-    if not asks_for_share(pod):
+    if not asks_for_share(pod.metadata.annotations):
         return None
     annotations = pod.metadata.annotations
     fraction, memory = annotations.get(FRACTION), annotations.get(MEMORY)
@@ -300,7 +300,7 @@ class GpuShares:
 
     def request(self, pod: Pod) -> ShareRequest | None:
         """The request for the share that a pod asks for; None if it asks for none. Raises ClaimsNotReadyError."""
-        if not asks_for_share(pod):
+        if not asks_for_share(pod.metadata.annotations):
             return None  # nearly always
         try:
             share = share_of(pod, self._gpus)

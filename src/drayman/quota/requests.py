@@ -97,7 +97,7 @@ def _demand(
     of_nodes = dict(requests_of(Pod(spec=spec)).amounts)
     asked = dict(of_nodes)
     of_nodes.pop(GPU_SHARE, None)  # a device serves it
-    if asks_for_share(Pod(metadata=pods.template.metadata)):
+    if asks_for_share(pods.template.metadata.annotations):
         asked[GPU_SHARE] = 1  # which the API server adds to the pods
     counted = transformed(_without(asked, settings.exclude_resource_prefixes), settings)
     kept = {name: amount for name, amount in counted.items() if name not in price.replaced}
