@@ -38,7 +38,7 @@ _LEFT_OUT: Final[Mapping[str, frozenset[str]]] = {
     "Declarations": frozenset({"change", "_flaws", "_flawed"}),
     "QueueBook": frozenset(
         {
-            *("_find_claim", "_find_template", "revision", "_kept_tree", "_kept_sums"),
+            *("_find_claim", "_find_template", "_shares", "revision", "_kept_tree", "_kept_sums"),
             *("uses", "_used_at"),
         }
     ),
