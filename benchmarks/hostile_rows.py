@@ -173,6 +173,10 @@ SETUP: tuple[tuple[str, dict[str, Any]], ...] = (
         },
     ),
     (
+        "/apis/scheduling.k8s.io/v1/priorityclasses",
+        {"metadata": {"name": "important"}, "value": 1_000_000},
+    ),
+    (
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
         {
             "metadata": {"name": "widgets.hostile.example"},
@@ -668,7 +672,7 @@ async def _preempt(a: Attacker, count: int, **spec: Any) -> None:
     """Fill the node with pods, and send more important ones."""
     await a.together(a.send("POST", PODS, pod()) for _ in range(110))
     await asyncio.sleep(4)
-    important = pod(priorityClassName="system-cluster-critical", **spec)
+    important = pod(priorityClassName="important", **spec)
     await a.together(a.send("POST", PODS, important) for _ in range(count))
     await asyncio.sleep(10)
 

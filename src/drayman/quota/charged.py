@@ -63,7 +63,7 @@ from drayman.workloads.queued.slices import slices_of
 _WITHOUT_A_PLACE: Final = frozenset(
     {Code.DEVICE_SHORTAGE, Code.UNSATISFIABLE, Code.CLASS_MISSING, Code.POLICY_REJECTS}
 )
-"""Why there is no price for devices that a pod cannot get either: placement says so better."""
+"""Why there is no price for devices that a pod cannot get either: placement has the better reason."""
 
 
 _MOST_SETS: Final = 1 << 10
@@ -359,7 +359,7 @@ class ChargeCheck:
     def _price(
         self, pod: Pod, own: Sequence[ResourceClaim], assigned: PodSetAssignment
     ) -> Amounts | PriceRefusal:
-        """What a pod counts of quota with these claims of its own, whatever devices they get on nodes of its flavors."""
+        """What a pod counts of quota with these claims of its own: the most that they may cost on nodes of its flavors."""
         if not own and not asked_names(pod.spec, Rules()):
             return self._counted(pod, Charged({}))
         specs = [claim.spec for claim in own]

@@ -164,7 +164,7 @@ class Tenant:
         await self.client.delete(KINDS[kind], name, self.namespace)
 
     async def refused(self, doing: Any) -> str:
-        """What is said to somebody who may not do that."""
+        """The message of a refusal."""
         try:
             await doing
         except ClusterError as error:

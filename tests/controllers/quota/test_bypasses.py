@@ -443,7 +443,7 @@ async def broken(folder: Path, attempts: list[Attempt], *, everything: bool) -> 
 
 
 async def test_no_attempt_gets_devices_that_are_not_charged(tmp_path: Path) -> None:
-    """What names a queue holds no more than it is charged for, however it came about and whatever is done to it."""
+    """What names a queue holds no more than it is charged for, however it came about and was changed."""
     attempts = [each for each in ATTEMPTS if not each.everything]
     assert not await broken(tmp_path, attempts, everything=False)
 

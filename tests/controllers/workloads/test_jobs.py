@@ -349,7 +349,12 @@ async def test_nothing_is_kept_of_jobs_that_are_gone() -> None:
             body = {**job(), "metadata": {"name": "work", "namespace": namespace}}
             made = await place.client.create(JOBS.as_values(), body, namespace)
             await eventually(partial(_pods_in, place, namespace), lambda pods: len(pods) == 1)
-            await place.client.delete(JOBS, made["metadata"]["name"], namespace)
+            await place.client.delete(
+                JOBS,
+                made["metadata"]["name"],
+                namespace,
+                options=DeleteOptions(propagation="Background"),
+            )
         assert place.running is not None
         (jobs,) = place.running.controllers
 

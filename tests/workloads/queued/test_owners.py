@@ -134,7 +134,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_an_owner_counts_that_would_make_the_object(case: str) -> None:
-    """Everything else waits for itself: anybody may write a reference."""
+    """Everything else waits for itself: a reference proves nothing."""
 
     def find(kind: QueuedKind, name: str) -> Mapping[str, Any] | None:
         return next(

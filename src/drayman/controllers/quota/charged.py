@@ -2,7 +2,7 @@
 
 The scheduler asks `ChargeGuard` before it places a pod. What is on nodes and not covered all the same is ended here when the grace period
 of the configuration is over: a pod that nothing charges is deleted, and a Workload whose pods cost more than it was admitted with is
-evicted, so that it waits for what it costs now. Where the difference is free, and nobody waits for it, it is charged instead.
+evicted, so that it waits for what it costs now. Where the difference is free, and nothing waits for it, it is charged instead.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ UNCHARGED: Final = "NotCharged"
 """The reason of events about pods that are deleted because no quota covers them."""
 _MOST_NAMESPACES: Final = 1 << 12
 _WOKEN: Final = 100
-"""Pods that are tried again at a time."""
+"""Refused pods that the scheduler looks at again at a time."""
 _GATHER_S: Final = 0.1
 """How long changes of a namespace are gathered, at least, before its pods are looked at."""
 _MOST_OFTEN_S: Final = 5.0
@@ -60,7 +60,7 @@ class ChargeGuard:
         self._refused: dict[str, set[str]] = {}
         """The uids of pods that were refused, by namespace."""
         self._waking: dict[str, set[str]] = {}
-        """Those of them that are to be tried again."""
+        """Those of them that the scheduler is to look at again."""
         self._due: set[str] = set()
         """Namespaces in which a pod that is being deleted leaves its place at some time."""
         self._again: set[str] = set()
@@ -105,7 +105,7 @@ class ChargeGuard:
         return lambda: self._wakers.remove(wake)
 
     def changed(self, namespace: str) -> None:
-        """Pods of a namespace that were refused may be covered now. They are tried again, so many at a time."""
+        """Pods of a namespace that were refused may be covered now. The scheduler looks at them again, so many at a time."""
         if namespace in self._waking:
             self._again.add(namespace)
         elif self._refused.get(namespace):
@@ -288,7 +288,7 @@ class ChargedPods:
             self._changed(metadata.namespace)
 
     def listen(self, listener: Callable[[Key], None]) -> None:
-        """Be told of Workloads that are being deleted when a pod of theirs has ended."""
+        """`listener` is called with the key of a Workload that is being deleted when a pod of it has ended."""
         self._listeners.append(listener)
 
     def is_in_use(self, workload: Known) -> bool:
@@ -375,7 +375,7 @@ class ChargedPods:
         if entry is None or entry.holding is None:
             return False
         if entry.holding.admission != known.status.admission or not self._admitting.is_complete:
-            return False  # The engine is told of it in a moment.
+            return False  # The engine takes the object in first.
         admission = state.admit_difference(entry.key)
         if admission is None:
             return False

@@ -15,7 +15,7 @@ from drayman.node.streams.model import NodeApiError, StreamOptions, Streams, Win
 _log: Final = logging.getLogger(__name__)
 IDLE_S: Final = 4 * 3600.0
 """After so long without a byte in either direction a session ends, as a kubelet's does."""
-MOST_INPUT: Final = 64 * 1024
+MOST_INPUT: Final = 32 * 1024
 """Bytes of input that wait for a command. While more do, nothing is read from its client."""
 
 Work = Callable[[Streams], Awaitable[int]]

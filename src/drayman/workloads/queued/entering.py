@@ -117,9 +117,9 @@ def is_below_queued(obj: Mapping[str, Json], intake: Intake, find: Finder) -> bo
 def charged_owner(obj: Mapping[str, Json], intake: Intake, find: Finder) -> Charged | None:
     """The owner through which an object is charged: the topmost that waits as a whole; None if the object is charged for itself, if at all.
 
-    Every exemption of an object because of its owner goes through here. A reference proves nothing, since anybody writes it: the owner
-    exists, has that uid, and would itself make such an object. Whether the owner's Workload covers the object is a matter of what is
-    admitted at the moment (`quota/charged.py`).
+    Every exemption of an object because of its owner goes through here. A reference alone proves nothing, since a tenant can write it: the
+    owner exists, has that uid, and would itself make such an object. Whether the owner's Workload covers the object is a matter of what
+    is admitted at the moment (`quota/charged.py`).
     """
     found = None
     for kind, above in owners_of(obj, intake, find):
@@ -228,7 +228,7 @@ def choose_queue(obj: Object, framework: str, intake: Intake, around: EntrySurro
     if queue_of(obj) or not around.has_default_queue or framework not in intake.frameworks:
         return
     if any(owners_of(obj, intake, around.find)):
-        return  # What made it has decided about its queue.
+        return  # Its owner has a queue, or was to have none.
     if intake.namespaces.matches(around.namespace_labels):
         obj["metadata"]["labels"] = {**labels_of(obj), QUEUE: DEFAULT_QUEUE}
 

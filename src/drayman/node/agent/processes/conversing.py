@@ -61,6 +61,9 @@ async def _shown(found: Terminal, showing: asyncio.Task[None]) -> None:
 
 async def _feed(process: asyncio.subprocess.Process, streams: Streams) -> None:
     assert process.stdin is not None
+    process.stdin.transport.set_write_buffer_limits(
+        high=_PIECE
+    )  # what it does not read waits in memory
     with suppress(ConnectionError):  # a command need not read its input
         while data := await streams.read():
             process.stdin.write(data)
