@@ -197,3 +197,11 @@ def test_who_has_no_room_is_told_what_admission_says(
     place = explained(hall().world()).queue
     assert place is not None
     assert (place.reason, message in place.message) == (reason, True), place.message
+
+
+def test_it_is_said_that_no_room_was_searched_for() -> None:
+    """Remedies are about quota: that none was found does not mean that there is none, such as a node to uncordon."""
+    assert (
+        explained(small_node().world()).untried
+        == "Changes that would make room on nodes were not tried."
+    )
