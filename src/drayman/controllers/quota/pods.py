@@ -23,7 +23,7 @@ from drayman.workloads.dispatching.life import is_elsewhere
 from drayman.workloads.pod_state import is_ready
 from drayman.workloads.queued import life
 from drayman.workloads.queued.composing import CompositionError
-from drayman.workloads.queued.names import PREBUILT, QUEUE
+from drayman.workloads.queued.names import PREBUILT
 from drayman.workloads.queued.pods import (
     ended,
     group_of,
@@ -141,17 +141,7 @@ class QueuedPods:
             # Nothing of it runs: it keeps its place and waits again.
             await release_quota(self._shared, workload)
         elif not life.holds_quota(workload.status):
-            await self._keep_in_step(pod, workload)
-
-    async def _keep_in_step(self, pod: Pod, workload: Known) -> None:
-        """A Workload that waits is in the queue that its pod names. A pod that names none any more stays where it is."""
-        queue = pod.metadata.labels.get(QUEUE, "")
-        if queue in ("", workload.spec.queue_name):
-            return
-        change = {"op": "add", "path": "/spec/queueName", "value": queue}
-        workload = await self._shared.book.change(workload, [change])
-        note = f"Updated not matching Workload: {workload.name}"
-        self._writes.record(pod, "Normal", "UpdatedWorkload", note)
+            await self._writes.keep_in_step([pod], workload)
 
     async def _running(self, pod: Pod, workload: Known) -> None:
         if not may_run(workload) or workload.is_leaving:
