@@ -101,10 +101,12 @@ def _known_as(world: World, together: Maker | GangKey, first: Pod) -> Maker:
 
 
 def _others(world: World, namespace: str | None) -> Iterator[Explanation]:
-    """Workloads without pods, and claims that no pod is to use."""
+    """Workloads all of whose pods have ended or are yet to be made, and claims that no pod is to use."""
     objects = world.objects
     queued = QueuedHeadlines(world)
-    makers = {(pod.metadata.namespace, maker_of(pod)) for pod in objects.pods}
+    makers = {
+        (pod.metadata.namespace, maker_of(pod)) for pod in objects.pods if not is_finished(pod)
+    }
     for job in objects.jobs:
         own = job.metadata
         if (own.namespace, Maker("Job", own.name)) not in makers:

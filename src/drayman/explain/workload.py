@@ -114,6 +114,9 @@ def why_no_pods(job: Job) -> str:
         return "The job gets no pods while spec.parallelism is 0."
     if not is_ours(job):
         return f"The job is left to {job.spec.managed_by}, which has not created any pods for it."
+    if job.status.failed:
+        failed = f"{counted(job.status.failed, 'pod')} of the job {_have(job.status.failed)} failed"
+        return f"{failed}, and the job controller has not created another yet: it waits longer after each failure."
     return "The job controller has not created any pods for the job."
 
 
@@ -240,6 +243,10 @@ def _summary(parts: Sequence[Explanation], total: int, wanted: int, noun: str) -
     those = "" if waiting == parts[0].count else f", {parts[0].count:,} of them for this reason"
     sentence = f"{waiting:,} of {counted(total, 'pod')} {verb}{those}: {first.sentence}"
     return msgspec.structs.replace(first, sentence=f"{sentence}{to_come}")
+
+
+def _have(number: int) -> str:
+    return "has" if number == 1 else "have"
 
 
 def _are(number: int) -> str:
