@@ -235,7 +235,7 @@ class QueuedJobs:
             await self._shared.book.let_go(workload)
 
     async def _finish(self, obj: Object, workload: Known | None, ended: Ended) -> None:
-        if workload is None:
+        if workload is None or self._shared.book.holds_back(workload):
             return
         if not life.is_finished(workload.status):
             status = life.finished(
@@ -257,6 +257,8 @@ class QueuedJobs:
 
     async def _end_out_of_sync(self, obj: Object, workload: Known) -> None:
         """It is not for us to change a Workload that somebody else has made."""
+        if self._shared.book.holds_back(workload):
+            return
         text = f"The prebuilt workload is not what {self._kind.kind} {obj['metadata']['name']} describes"
         now, generation = self._shared.clock(), workload.generation
         status = life.over(workload.status, OUT_OF_SYNC, text, now, generation)
