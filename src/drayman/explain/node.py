@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -136,7 +137,9 @@ def _kept_away(world: World, node: NodeState, pods: list[Pod]) -> Iterator[Expla
                     continue
                 alike = (demand.key, reserved.view_of(pod))
                 if alike not in known:
-                    known[alike] = _why_not_here(world, headlines, demand, node)
+                    why = partial(_why_not_here, world, headlines, demand, node)
+                    first = why()
+                    known[alike] = first and reserved.on_node(first, node.facts.name, why)
             headline = known[alike]
             if headline is not None:
                 _add(groups, pod, headline)

@@ -1,8 +1,8 @@
-"""Room that is kept for pods: because others are evicted for them, which pods state in `status.nominatedNodeName`, or for admitted workloads."""
+"""Room that is kept for pods: because others are evicted for them (`status.nominatedNodeName` states it), or for admitted workloads."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final
 
@@ -57,21 +57,35 @@ class Reserved:
         could have. `alike` is equal for pods that ask for the same."""
         if self._places is None or first.reason.kind not in (Outlook.NOT_NOW, Outlook.NOT_HERE):
             return first
-        key = (self._world.state.gangs.key_of(pod) or alike or pod.metadata.uid, self.view_of(pod))
+        own = pod.metadata.uid if alike is None else alike
+        key = (self._world.state.gangs.key_of(pod) or own, self.view_of(pod))
         if key not in self._sentences:
             self._sentences[key] = self._sentence(pod, self._places)
         more = self._sentences[key]
         return Headline.of(first.reason, f"{first.sentence} {more}") if more else first
 
+    def on_node(self, first: Headline, node: str, refusal: Callable[[], object]) -> Headline:
+        """What keeps a pod from one node, with the workloads for which room is reserved there. `refusal` is None if it could go there."""
+        if self._places is None:
+            return first
+        with self._places.disregarded():
+            is_open = refusal() is None
+        more = self._naming({node}, self._places) if is_open else ""
+        return Headline.of(first.reason, f"{first.sentence} {more}") if more else first
+
     def _sentence(self, pod: Pod, places: ReservedPlaces) -> str:
         with places.disregarded():
             nodes = _nodes_for(self._world, pod)
+        return self._naming(nodes, places)
+
+    @staticmethod
+    def _naming(nodes: set[str], places: ReservedPlaces) -> str:
         workloads = places.workloads_on(nodes)
         if not workloads:
             return ""
-        where = named("node", sorted(nodes))
+        where, whose = named("node", sorted(nodes)), named("Workload", workloads)
         verb = "is" if len(workloads) == 1 else "are"
-        return f"There would be room on {where}, but it is reserved for {named('Workload', workloads)}, which {verb} admitted."
+        return f"There would be room on {where}, but it is reserved for {whose}, which {verb} admitted."
 
 
 @contextmanager

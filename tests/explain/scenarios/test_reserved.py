@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drayman.explain.group import explain_group
+from drayman.explain.node import explain_node
 from drayman.explain.overview import explain_all
 from drayman.explain.pod import explain_pod
 from drayman.reasons.reason import Reason
@@ -91,6 +92,15 @@ def test_the_overview_says_the_same(scenario: Scenario) -> None:
     alone = explain_pod(world, world.objects.pods[-1]).headline
     assert [part.headline for part in found.parts if part.name == "whole"] == [alone]
     assert {part.name for part in found.parts} <= {"whole"}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=named)
+def test_the_node_says_the_same(scenario: Scenario) -> None:
+    """The explanation of the node whose devices are reserved names the workload that keeps the pod from it, and leaves out its own pod."""
+    world = scenario.scene().world()
+    (part,) = explain_node(world, world.objects.nodes[0]).parts
+    assert (part.name, part.headline.reason) == ("whole", Reason.DEVICES_IN_USE)
+    assert part.headline.sentence.endswith(TOLD)
 
 
 def test_a_pod_of_the_job_fits() -> None:
