@@ -15,6 +15,7 @@ from drayman.api.pods import is_finished, is_leaving
 from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from drayman.explain.answer import Explanation
 from drayman.explain.pod import PodHeadlines, explain_pod, explained
+from drayman.explain.promised import reserved_in
 from drayman.explain.queues.explaining import explain_queued_job, waits_in_queue
 from drayman.explain.remedies import remedies_for_job
 from drayman.placement.world import World
@@ -204,9 +205,10 @@ def explain_pods(world: World, whole: Whole, pods: Sequence[Pod]) -> Explanation
 def _parts(world: World, pods: Sequence[Pod]) -> tuple[Explanation, ...]:
     """One pod for each reason, those that wait first, then by how many it stands for."""
     groups: dict[Reason, list[Pod]] = {}
-    headlines = PodHeadlines(world)
-    for pod in pods:
-        groups.setdefault(headlines.of(pod).reason, []).append(pod)
+    with reserved_in(world) as reserved:
+        headlines = PodHeadlines(world, reserved)
+        for pod in pods:
+            groups.setdefault(headlines.of(pod).reason, []).append(pod)
     ordered = sorted(
         groups.items(), key=lambda item: (item[0].kind is None, -len(item[1]), item[0].value)
     )
