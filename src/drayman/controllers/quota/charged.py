@@ -149,6 +149,8 @@ class ChargedPods:
         """The uids of objects that wait as a whole, by the uid of the object that made them."""
         self._makers: dict[str, str] = {}
         """The other way round."""
+        self._gone: set[str] = set()
+        """Those of them that are deleted, and have pods that have not ended."""
         self._running: dict[str, dict[str, Key]] = {}
         """The pods that have not ended, by the uid of what made them, or by the key of their group."""
         self._placed: dict[str, dict[str, Key]] = {}
@@ -229,21 +231,37 @@ class ChargedPods:
 
     def _handles(self, metadata: ObjectMeta) -> list[str]:
         """By which the pods of a Workload are known here."""
-        found = dict.fromkeys(owner.uid for owner in metadata.owner_references)
+        found = self._with_made(owner.uid for owner in metadata.owner_references)
+        if is_group_workload(metadata.annotations):
+            found.append(f"{metadata.namespace}/{metadata.name}")
+        return found
+
+    def _with_made(self, uids: Iterable[str]) -> list[str]:
+        """Objects with all that was made for them, directly or through others."""
+        found = dict.fromkeys(uids)
         left = list(found)
         while left:
             for uid in self._made.get(left.pop(), ()):
                 if uid not in found:
                     found[uid] = None
                     left.append(uid)
-        if is_group_workload(metadata.annotations):
-            return [*found, f"{metadata.namespace}/{metadata.name}"]
         return list(found)
 
     # Following.
 
-    def object_changed(self, namespace: str, uid: str, maker: str) -> None:
-        """An object changed that waits as a whole, or is a part of one that does."""
+    def object_changed(self, namespace: str, uid: str, maker: str | None) -> None:
+        """An object changed that waits as a whole, or is a part of one that does. `maker` is None if it is gone.
+
+        Its pods may end later, so what made it is known until then: they are charged through that.
+        """
+        if maker is None and uid in self._makers and self._has_pods(uid):
+            self._gone.add(uid)
+        else:
+            self._link(uid, maker or "")
+        self._changed(namespace)
+
+    def _link(self, uid: str, maker: str) -> None:
+        self._gone.discard(uid)
         before = self._makers.pop(uid, None)
         if before is not None:
             self._made[before].discard(uid)
@@ -252,7 +270,17 @@ class ChargedPods:
         if maker:
             self._makers[uid] = maker
             self._made.setdefault(maker, set()).add(uid)
-        self._changed(namespace)
+
+    def _has_pods(self, uid: str) -> bool:
+        """Whether pods of an object, or of what it made, have not ended."""
+        return any(each in self._running for each in self._with_made([uid]))
+
+    def _forget_gone(self, uid: str) -> None:
+        """Forget an object, and those that it was made for, that are deleted and have no pods any more."""
+        while uid in self._gone and not self._has_pods(uid):
+            maker = self._makers[uid]
+            self._link(uid, "")
+            uid = maker
 
     def _workload_changed(self, notice: Notice[Workload]) -> None:
         self._changed(notice.object.metadata.namespace)
@@ -270,6 +298,8 @@ class ChargedPods:
             self._running.setdefault(handle, {})[metadata.uid] = key
         if over:
             self._release(before)
+        for handle in before - handles:
+            self._forget_gone(handle)
         if over or pod.spec.node_name:
             self._short.pop(metadata.uid, None)
         if over or not pod.spec.node_name:
@@ -296,7 +326,14 @@ class ChargedPods:
         return any(pod.spec.node_name for pod in self.pods_of(workload))
 
     def _release(self, handles: Iterable[str]) -> None:
-        for handle in handles:
+        above = dict.fromkeys(handles)
+        left = list(above)
+        while left:
+            maker = self._makers.get(left.pop())
+            if maker is not None and maker not in above:
+                above[maker] = None
+                left.append(maker)
+        for handle in above:
             for known in self._shared.book.of_owner(handle):
                 if known.is_leaving:
                     for listener in self._listeners:

@@ -61,8 +61,8 @@ _SOON_S: Final = 0.1
 _MOST_DECODED: Final = 1 << 10
 """Jobs whose decoded form is kept: pods of one Job ask for it one by one."""
 
-Listener = Callable[[str, str, str], None]
-"""Told of a change of an object: its namespace, its uid, and the uid of what made it; empty if nothing did, or if it is gone."""
+Listener = Callable[[str, str, str | None], None]
+"""Is called when an object has changed: its namespace, its uid, and the uid of what made it; empty if nothing did, None if it is gone."""
 
 
 class QueuedJobs:
@@ -103,17 +103,19 @@ class QueuedJobs:
     def _job_changed(self, notice: Notice[Job]) -> None:
         metadata = notice.object.metadata
         self.loop.queue.add((metadata.namespace, metadata.name))
-        owner = None if notice.type == DELETED else owner_of(metadata)
+        owner = owner_of(metadata)
+        maker = "" if owner is None else owner.uid
         for listener in self._listeners:
-            listener(metadata.namespace, metadata.uid, "" if owner is None else owner.uid)
+            listener(metadata.namespace, metadata.uid, None if notice.type == DELETED else maker)
 
     def _object_changed(self, notice: Notice[JsonObject]) -> None:
         metadata = notice.object["metadata"]
         namespace = metadata.get("namespace", "")
         self.loop.queue.add((namespace, metadata["name"]))
-        owner = None if notice.type == DELETED else controller_of(notice.object)
+        owner = controller_of(notice.object)
+        maker = "" if owner is None else str(owner.get("uid"))
         for listener in self._listeners:
-            listener(namespace, metadata["uid"], "" if owner is None else str(owner.get("uid")))
+            listener(namespace, metadata["uid"], None if notice.type == DELETED else maker)
 
     def _as_object(self, job: Job | None) -> Object | None:
         if job is None:
