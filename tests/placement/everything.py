@@ -34,10 +34,11 @@ _LEFT_OUT: Final[Mapping[str, frozenset[str]]] = {
     "NodeUsage": frozenset({"revision"}),
     "Neighbourhood": frozenset({"_tallies"}),
     "Crowd": frozenset({"labels"}),
-    "GangBook": frozenset({"_read"}),
+    "GangBook": frozenset({"_read", "_changes"}),
+    "Declarations": frozenset({"change", "_flaws", "_flawed"}),
     "QueueBook": frozenset(
         {
-            *("_find_claim", "_find_template", "revision", "_kept_tree", "_kept_sums"),
+            *("_find_claim", "_find_template", "_shares", "revision", "_kept_tree", "_kept_sums"),
             *("uses", "_used_at"),
         }
     ),

@@ -79,6 +79,12 @@ CASES = {
     "a scheduler of one's own renews": Case(
         (lease(lease_of("mine"), 3),), pod(35, schedulerName="mine")
     ),
+    "KAI's scheduler may hold a lease elsewhere": Case((), pod(35, schedulerName="kai-scheduler")),
+    "drayman served KAI's name": Case(
+        (lease(lease_of("kai-scheduler"), 300),),
+        pod(35, schedulerName="kai-scheduler"),
+        is_absent=True,
+    ),
     "the clock of the scheduler is 20 s behind": Case((lease("kube-scheduler", 23),), OLD),
     "a lease that ended": Case((lease("kube-scheduler", 300),), OLD, is_absent=True),
     "a lease that was given up": Case((lease("kube-scheduler", 1, ""),), OLD, is_absent=True),

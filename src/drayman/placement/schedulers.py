@@ -33,6 +33,8 @@ _CLOCKS_APART_S: Final = 30.0
 _EVALUATED_AFTER_S: Final = 5.0
 """How long a pod may exist before a scheduler that runs has evaluated it."""
 _SCHEDULED: Final = "PodScheduled"
+_LEASED_HERE: Final = (DEFAULT_SCHEDULER, OWN_SCHEDULER)
+"""Names whose schedulers hold Leases in `LEASE_NAMESPACE`. Another scheduler, such as KAI's, may hold one elsewhere."""
 _GATED: Final = "SchedulingGated"
 """The reason that the API server writes, without any scheduler."""
 
@@ -107,6 +109,8 @@ class Schedulers:
         if created is None or not awaits_scheduler(pod) or self._leases.holder(name):
             return None
         latest = self._leases.latest(name)
+        if latest is None and name not in _LEASED_HERE:
+            return None
         since = created if latest is None else self._leases.ends(latest)
         if self._now < created + _EVALUATED_AFTER_S or self._last_evaluation(name) >= since:
             return None

@@ -2,7 +2,7 @@
 
 A policy such as that of queues permits amounts, not pods: a queue that has more than its own may lose so much, whichever of its pods these
 are. Which of them are of use depends on their nodes. So sets of victims are proposed, best first: those that clear the fewest nodes of the
-fewest victims, the newest first. The caller decides about all of the work without each of them, until it fits.
+fewest victims, the newest first. The caller looks for room for all of the work without each of them, until it fits.
 
 Nothing is proposed twice, and everything is bounded by numbers of steps.
 """

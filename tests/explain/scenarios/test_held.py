@@ -33,6 +33,14 @@ def gated_and_full() -> Scene:
     return scene.waits("llama", {"gpus": FOUR_GPUS}, schedulingGates=gates)
 
 
+def not_covered() -> Scene:
+    scene = dgx().waits("llama", {"gpus": FOUR_GPUS})
+    said = "NotCharged (held): No quota covers the pod: pod llama has no Workload that is admitted."
+    condition = {"type": "PodScheduled", "status": "False", "message": said}
+    scene.objects["pods"][-1].setdefault("status", {})["conditions"] = [condition]
+    return scene
+
+
 def left_to_volcano() -> Scene:
     return dgx().waits("llama", {"gpus": FOUR_GPUS}, schedulerName="volcano")
 
@@ -211,6 +219,12 @@ SCENARIOS = (
         scene=gated_and_full,
         reason=Reason.GATED,
         says="2 scheduling gates: example.com/budget and example.com/licence",
+    ),
+    Scenario(
+        name="the gate of the queue was removed, and no quota covers the pod",
+        scene=not_covered,
+        reason=Reason.NOT_CHARGED,
+        says="No quota covers the pod: pod llama has no Workload that is admitted.",
     ),
     Scenario(
         name="the pod is left to Volcano, which is not installed",

@@ -47,7 +47,6 @@ Examples:
   drayman explain --all                 everything that waits in the cluster
   drayman explain pod trainer -o json   the same as data
   kubectl drayman explain pod/trainer   on kubectl's cluster
-  drayman explain --print-rbac | kubectl apply -f -
 
 Exit status: 0 it fits, runs or has succeeded, 1 it waits or has failed, 2 there
 is no answer.

@@ -21,7 +21,6 @@ Examples:
   drayman map example-0                 one node: who has which device
   drayman map example-0 --matrix        how far its devices are apart
   drayman map -o json                   the same as data
-  drayman map --snapshot cluster.yaml   of a cluster in a file
 """
 
 

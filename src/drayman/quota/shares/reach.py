@@ -1,4 +1,4 @@
-"""Whom a unit that finds no room may have evicted: in other queues, as far as they have more than they are entitled to, and in its own.
+"""Which pods a unit that finds no room may preempt: in other queues, as far as these have more than they are entitled to, and in its own.
 
 A queue owes amounts, not pods. So a reach does not choose: it says in which order its pods should go, and, of pods that would go in any
 other order, which of them may. Which of them have to go is up to the search for room.
@@ -25,7 +25,7 @@ from drayman.quota.shares.live import LiveAccounts, LiveShares, Unit
 from drayman.quota.shares.order import Order
 
 ABOVE: Final = 1
-"""The importance of a unit compared with those that are in its reach, whatever their priorities are."""
+"""The importance of a unit compared with those that are in its reach, not by their priorities."""
 
 
 class Means(Enum):
@@ -150,11 +150,11 @@ class Reaching:
         self._shares = shares
 
     def concerns(self, uid: str) -> bool:
-        """Whether a pod is in a queue, so that queues decide who makes way for it."""
+        """Whether a pod is in a queue, so that queues decide which pods it may preempt."""
         return self._state.queues.is_in_force and self._state.queues.leaf_of(uid) is not None
 
     def of(self, unit: Unit, now: float) -> tuple[list[Reach], float | None]:
-        """In the order in which they are tried; and when to look again, because somebody is left alone for a while."""
+        """In the order in which they are tried; and when to look again, because some pods are left alone for a while."""
         book = self._state.queues
         stake = next(iter(book.pods_of(unit).values()), None)
         if stake is None or not book.tree.is_leaf(stake.queue):
