@@ -31,7 +31,7 @@ USED_UP: list[tuple[str, Limit, Callable[[ServerLimits, User], object], str]] = 
     ("requests", REQUESTS, lambda limits, user: limits.request(user), "450 of 1000 requests at a time"),
     ("watches", WATCHES, lambda limits, user: limits.check_watches(user), "4500 of 10000 watches and followed logs at a time"),
     ("sessions", SESSIONS, lambda limits, user: limits.check_sessions(user), "225 of 500 sessions in containers at a time"),
-    ("body_bytes", BODIES, lambda limits, user: limits.body(user, 100_000), "115 of 256 MiB of large bodies and answers at a time"),
+    ("body_bytes", BODIES, lambda limits, user: limits.body(user, 100_000), "115.2 of 256 MiB of large bodies and answers at a time"),
 ]  # fmt: skip
 
 
@@ -180,3 +180,9 @@ async def test_errors_that_quote_a_long_list_are_not_all_shown() -> None:
     message, causes = await _refused(900)
     assert 1 <= len(causes) < 10
     assert message.endswith(f", and {899 - len(causes)} more]")
+
+
+def test_large_limits_are_shown_as_plain_numbers() -> None:
+    """Four digits and more are not abbreviated: `2048 MiB`."""
+    assert BODIES.shown(2048 * BODIES.unit) == "2048"
+    assert BODIES.shown(BODIES.unit * 5 // 4) == "1.2"

@@ -12,7 +12,7 @@ from drayman.driver_configs.known import (
     refused_in_claim,
     refused_in_class,
 )
-from drayman.driver_configs.memory_limits import ALLOW_OVERCOMMIT, limits_beyond_shares
+from drayman.driver_configs.memory_limits import limits_beyond_shares, permits_overcommit
 
 
 def advice_about(value: ApiStruct) -> Iterator[tuple[str, str]]:
@@ -34,7 +34,7 @@ def _about_claim(
 ) -> Iterator[tuple[str, str]]:
     for refused in refused_in_claim(devices, path):
         yield refused.path, f"driver {refused.driver} refuses it: {refused.problem}"
-    if annotations.get(ALLOW_OVERCOMMIT) != "true":
+    if not permits_overcommit(annotations):
         for index, request, limit, share in limits_beyond_shares(devices):
             text = f"each program may use {limit} of memory, and request {request} asks for a share of {share}"
             yield f"{path}.config[{index}].opaque.parameters", text

@@ -9,7 +9,8 @@ Each container that uses a device counts as one program, of each pod for which t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -79,12 +80,23 @@ class Overcommit(Struct, frozen=True):
         )
 
 
-def permits_overcommit(claim: ResourceClaim) -> bool:
-    """Whether a claim permits limits beyond the memory of its devices."""
-    return claim.metadata.annotations.get(ALLOW_OVERCOMMIT) == "true"
+def permits_overcommit(annotations: Mapping[str, str]) -> bool:
+    """Whether a claim with these annotations permits limits beyond the memory of its devices."""
+    return annotations.get(ALLOW_OVERCOMMIT) == "true"
 
 
-def limit_on(config: Config | None, device: Device | None, position: int) -> Quantity | None:
+def limited_results(
+    claim: ResourceClaim, find: FindDevice
+) -> Iterator[tuple[DeviceRequestAllocationResult, Config | None, Quantity | None]]:
+    """The devices of an allocated claim, with their configurations and what each program may use of their memory; None without a limit."""
+    positions: Counter[str] = Counter()
+    for result, config in accepted_configs(claim, find):
+        limit = _limit_on(config, find(result), positions[result.driver])
+        positions[result.driver] += 1
+        yield result, config, None if result.admin_access else limit
+
+
+def _limit_on(config: Config | None, device: Device | None, position: int) -> Quantity | None:
     """What a configuration lets each program use of a device; None without a limit.
 
     `position` is that of the device among those of its claim and driver, by which a limit for one device may name it.
@@ -101,12 +113,7 @@ def limit_on(config: Config | None, device: Device | None, position: int) -> Qua
 
 def limits_of(claim: ResourceClaim, find: FindDevice, programs: Programs) -> Iterator[MemoryLimit]:
     """The limits that an allocated claim sets, one for each device or share that has one."""
-    positions: dict[str, int] = {}
-    for result, config in accepted_configs(claim, find):
-        position = positions.get(result.driver, 0)
-        positions[result.driver] = position + 1
-        device = find(result)
-        amount = None if result.admin_access else limit_on(config, device, position)
+    for result, _, amount in limited_results(claim, find):
         if amount is None:
             continue
         share = result.consumed_capacity.get(MEMORY)
@@ -115,7 +122,7 @@ def limits_of(claim: ResourceClaim, find: FindDevice, programs: Programs) -> Ite
             _key(result),
             amount,
             programs(claim, result.request),
-            share if share is not None else _memory_of(device),
+            share if share is not None else _memory_of(find(result)),
             share is not None,
         )
 
@@ -127,7 +134,7 @@ def overcommits(
     programs: Programs,
 ) -> Iterator[Overcommit]:
     """The devices of an allocated claim on which limits add up to more than there is. None if the claim permits it."""
-    if permits_overcommit(claim):
+    if permits_overcommit(claim.metadata.annotations):
         return
     own = list(limits_of(claim, find, programs))
     if not own:

@@ -38,7 +38,10 @@ class PinnedProcess:
 
 @contextmanager
 def pinned(pid: int) -> Iterator[PinnedProcess]:
-    """Holds on to the process that has a pid now. Whoever means a certain one checks that it still is. Raises ProcessLookupError."""
+    """The process that has a pid now. A caller that means a certain process checks within the context that it is that one.
+
+    Raises ProcessLookupError.
+    """
     descriptor = os.pidfd_open(pid)
     try:
         yield PinnedProcess(pid, descriptor)

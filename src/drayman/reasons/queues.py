@@ -42,7 +42,7 @@ def kept_out(withheld: Withheld, state: ClusterState) -> Headline:
 
 def holders_in(book: QueueBook, name: str, resource: str, *, firm: bool = False) -> list[str]:
     """Who holds something of a resource in a queue and those below it, those first that hold most."""
-    held: dict[GangKey | str, int] = {}
+    held: dict[GangKey | str, Amount] = {}
     leaves = book.tree.leaves(name) if name in book.tree else (name,)
     for leaf in leaves:
         for unit in book.units_in(leaf):

@@ -58,9 +58,8 @@ class Freeing:
         self._client = client
         self._state = state
         self._rivals = rivals
-        self._waiting: set[str] = (
-            set()
-        )  # claims that are to be deallocated when that is safe, by uid
+        self._waiting: set[str] = set()
+        """The uids of claims that are to be deallocated when that is safe."""
 
     def plan(self, pod: Pod, why: NoPlacement | None) -> Coroutine[None, None, None] | None:
         """What can be done for a pod that was refused; None if nothing can."""

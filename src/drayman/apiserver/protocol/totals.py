@@ -9,16 +9,16 @@ class Limit(NamedTuple):
     """A bound on one sort of thing."""
 
     what: str
-    """As it follows a number in a sentence."""
+    """The noun with its details, as it follows a number in a sentence."""
     usual: int
-    """Unless the option states another number."""
+    """The number that applies unless the option states another one."""
     option: str
-    """Of `drayman up`."""
+    """The option of `drayman up` that states the number."""
     unit: int = 1
     """How much one of the option's numbers stands for."""
 
     def shown(self, amount: int) -> str:
-        return f"{amount / self.unit:.3g}" if self.unit > 1 else str(amount)
+        return f"{round(amount / self.unit, 1):g}"
 
 
 REQUESTS: Final = Limit("requests at a time", 1_000, "--max-requests-inflight")

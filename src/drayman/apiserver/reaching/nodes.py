@@ -43,7 +43,7 @@ class NodeApis:
             if self.simulated is None:
                 raise _unavailable(f"node {name} is simulated, but not by this process")
             return self.simulated
-        return self._local.get((name, _port(node)), None) or self.kubelet_of(node)
+        return self._local.get((name, _port(node))) or self.kubelet_of(node)
 
     def kubelet_of(self, node: Object) -> Kubelet:
         """The one at the address of a node. Raises StatusError 503."""

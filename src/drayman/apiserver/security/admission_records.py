@@ -53,7 +53,7 @@ class AdmissionRecords(AdmissionPlugin):
         wanted = Attributes("update", KUEUE, version, "workloads", _STATUS, write.namespace, name)
         if not self.authorizer.authorize(user, wanted).allowed:
             why = (
-                f"{field}: is written by what admits the workload; user"
+                f"{field}: may be changed only by the controller that admits the workload; user"
                 f' "{user.name}" may not update workloads/{_STATUS}'
             )
             raise forbidden(resource.subject(write.name), why)

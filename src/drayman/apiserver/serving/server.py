@@ -234,9 +234,8 @@ class ApiServer:
             with self.limits.watches.taking(request.sender):
                 async with aclosing(source) as chunks:  # type: ignore[type-var]
                     async for chunk in chunks:
-                        if (
-                            not self.pace.may_begin()
-                        ):  # or one user's streams keep all others waiting
+                        # Or the streams of one user keep all others waiting.
+                        if not self.pace.may_begin():
                             await self.pace.wait(request.sender.name)
                         yield chunk
         finally:

@@ -57,7 +57,7 @@ class BoundedFileHandler(logging.FileHandler):
 
 class _Listener(QueueListener):
     def enqueue_sentinel(self) -> None:
-        """The end comes after all lines, for which there has to be room first."""
+        """Put the end behind all lines; it waits until the queue has a place for it."""
         self.queue.put(self._sentinel)  # type: ignore[attr-defined]
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
-from urllib.parse import urlsplit
 
 from drayman.api.struct import Json
 from drayman.cluster.errors import ConfigurationError, CredentialsError
@@ -36,7 +35,7 @@ from drayman.cluster.kube.entries import (
     read_file,
 )
 from drayman.cluster.kube.exec_plugin import EXEC_VERSIONS, ExecCredentials, ExecPlugin
-from drayman.cluster.kube.proxies import proxy_of
+from drayman.cluster.kube.proxies import is_web_address, proxy_of
 
 EntryT = TypeVar("EntryT")
 Placed = tuple[Path, EntryT]
@@ -104,19 +103,8 @@ def _lookup(kind: str, name: str, table: Mapping[str, EntryT]) -> EntryT:
     return table[name]
 
 
-def _is_web_address(text: str) -> bool:
-    try:
-        address = urlsplit(text)
-        has_port = (
-            address.port is None or address.port > 0
-        )  # raises ValueError beyond the range of ports
-    except ValueError:
-        return False
-    return has_port and address.scheme in ("http", "https") and bool(address.hostname)
-
-
 def _server(name: str, cluster: ClusterEntry) -> str:
-    if not _is_web_address(cluster.server):
+    if not is_web_address(cluster.server):
         raise ConfigurationError(
             f"cluster {name!r}: server {cluster.server!r} is not an http or https address"
         )
@@ -124,7 +112,7 @@ def _server(name: str, cluster: ClusterEntry) -> str:
 
 
 def _proxy(name: str, cluster: ClusterEntry) -> str:
-    if cluster.proxy_url and not _is_web_address(cluster.proxy_url):
+    if cluster.proxy_url and not is_web_address(cluster.proxy_url):
         raise ConfigurationError(
             f"cluster {name!r}: proxy-url {cluster.proxy_url!r}: only http and https proxies are supported"
         )

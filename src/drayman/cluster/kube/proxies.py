@@ -12,6 +12,16 @@ from drayman.cluster.errors import ConfigurationError
 _PORTS: Final = {"http": 80, "https": 443}
 
 
+def is_web_address(text: str) -> bool:
+    """Whether a text is the address of a server or a proxy that speaks HTTP."""
+    try:
+        address = urlsplit(text)
+        has_port = address.port != 0  # raises ValueError beyond the range of ports
+    except ValueError:
+        return False
+    return has_port and address.scheme in _PORTS and bool(address.hostname)
+
+
 def proxy_of(server: str, environment: Mapping[str, str]) -> str:
     """The address of the proxy; empty for none. Raises ConfigurationError for a proxy that is not one by HTTP."""
     target = urlsplit(server)
@@ -22,12 +32,7 @@ def proxy_of(server: str, environment: Mapping[str, str]) -> str:
     if not proxy or _is_direct(host, port, _first(environment, "no_proxy")[1]):
         return ""
     address = proxy if "://" in proxy else f"http://{proxy}"
-    try:
-        found = urlsplit(address)
-        is_usable = found.scheme in ("http", "https") and bool(found.hostname) and found.port != 0
-    except ValueError:
-        is_usable = False
-    if not is_usable:
+    if not is_web_address(address):
         raise ConfigurationError(f"{name}={proxy}: only http and https proxies are supported")
     return address
 

@@ -253,18 +253,13 @@ class ChargedPods:
 
     def _handles(self, metadata: ObjectMeta) -> list[str]:
         """By which the pods of a Workload are known here."""
-        found = dict.fromkeys(owner.uid for owner in metadata.owner_references)
+        owners = [owner.uid for owner in metadata.owner_references]
         if JOB_UID in metadata.labels:  # Also when that is gone, and its pods are not.
-            found[metadata.labels[JOB_UID]] = None
-        left = list(found)
-        while left:
-            for uid in self._made.get(left.pop(), ()):
-                if uid not in found:
-                    found[uid] = None
-                    left.append(uid)
+            owners.append(metadata.labels[JOB_UID])
+        found = _reachable(owners, self._made)
         if is_group_workload(metadata.annotations):
-            return [*found, f"{metadata.namespace}/{metadata.name}"]
-        return list(found)
+            found.append(f"{metadata.namespace}/{metadata.name}")
+        return found
 
     # Following.
 
@@ -277,10 +272,10 @@ class ChargedPods:
         self._changed(namespace)
 
     def _link(self, uid: str) -> None:
-        """Note what an object is a part of. As long as pods of it run that does not become less."""
+        """Note what an object is a part of. That does not become less as long as pods run that are a part of it."""
         before, maker = self._makers.pop(uid, set()), self._maker.get(uid)
         makers = set() if maker is None else {maker}
-        if uid in self._running:
+        if any(each in self._running for each in _reachable([uid], self._made)):
             makers |= before
         for each in before - makers:
             self._made[each].discard(uid)
@@ -306,10 +301,11 @@ class ChargedPods:
         handles = set() if over else {*_handles_of(pod), *kept}
         before = {*_handles_of(pod), *kept}
         before.update(() if notice.old is None else _handles_of(notice.old))
+        above = _reachable(before, self._makers)
         self._file(metadata.uid, key, before, handles)
         if over:
             self._places.pop(metadata.uid, None)
-            self._release(before)
+            self._release(above)
         if over or pod.spec.node_name:
             self._short.pop(metadata.uid, None)
         if over or not pod.spec.node_name:
@@ -332,7 +328,8 @@ class ChargedPods:
         for handle in set(before) - set(handles):
             _drop(self._running, handle, uid)
             if handle not in self._running:
-                self._link(handle)
+                for each in _reachable([handle], self._makers):
+                    self._link(each)
         for handle in handles:
             self._running.setdefault(handle, {})[uid] = key
 
@@ -526,3 +523,15 @@ def _drop(index: dict[str, dict[str, Key]], name: str, uid: str) -> None:
     found.pop(uid, None)
     if not found:
         index.pop(name, None)
+
+
+def _reachable(uids: Iterable[str], links: Mapping[str, Iterable[str]]) -> list[str]:
+    """These, and all to which links lead from them, directly or through others."""
+    found = dict.fromkeys(uids)
+    left = list(found)
+    while left:
+        for uid in links.get(left.pop(), ()):
+            if uid not in found:
+                found[uid] = None
+                left.append(uid)
+    return list(found)

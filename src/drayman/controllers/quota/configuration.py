@@ -279,7 +279,7 @@ def _flag_errors(value: Json) -> Iterator[FieldError]:
 
 
 def _extension_errors(value: Json) -> Iterator[FieldError]:
-    """A misspelt field would leave the default in force without a word."""
+    """Misspelt fields: otherwise the default would silently stay in force."""
     part = value.get("drayman")
     for name in part if isinstance(part, dict) else ():
         if name not in _EXTENSION:

@@ -62,7 +62,7 @@ _MOST_DECODED: Final = 1 << 10
 """Jobs whose decoded form is kept: pods of one Job ask for it one by one."""
 
 Listener = Callable[[str, str, str], None]
-"""Told of a change of an object: its namespace, its uid, and the uid of what made it; empty if nothing did, or if it is gone."""
+"""Is called when an object has changed: its namespace, its uid, and the uid of what made it; empty if nothing did, or if it is gone."""
 
 
 class QueuedJobs:

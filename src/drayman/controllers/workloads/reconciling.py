@@ -168,7 +168,7 @@ class Reconciler(ABC, Generic[T]):
         self.object_changed(notice)
 
     def _drop_gone(self, value: T) -> None:
-        """Keep nothing of an object that is gone: names of objects and namespaces come and go without end."""
+        """Keep nothing of an object that is gone: there is no bound on the names of objects and namespaces that come and go."""
         metadata = value.metadata
         key = (metadata.namespace, metadata.name)
         own = self._own.get(key)

@@ -1,4 +1,4 @@
-"""Folders that are not for everybody: those of pods, with Secrets, tokens and what containers wrote, and those with credentials."""
+"""Folders with restricted access: those of pods, with Secrets, tokens and what containers wrote, and those with credentials."""
 
 from __future__ import annotations
 

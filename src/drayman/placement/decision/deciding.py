@@ -231,7 +231,7 @@ def gather_claims(round_: Round, attempt: Attempt) -> Lacking | None:
 
 
 def be_charged(round_: Round, attempt: Attempt) -> NotCharged | None:
-    """A pod that waits in a queue is placed on account of quota, however it came about and whatever let it go."""
+    """A pod that waits in a queue is placed only if quota covers it, regardless of what made it and what removed its gates."""
     uncharged = round_.decider.uncharged
     if uncharged is None:
         return None

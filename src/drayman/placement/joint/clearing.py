@@ -269,7 +269,7 @@ class Clearing:
                 sets = self._sets(present, allowed, levels, home, missing, permitted)
                 for victims in sets:
                     if self._is_out_of_decisions:
-                        break
+                        return None
                     found = None if victims is None else self._decided(present, victims)
                     if found is not None:
                         return found

@@ -85,7 +85,7 @@ def is_finished(status: WorkloadStatus) -> bool:
 
 
 def may_run(status: WorkloadStatus, spec: WorkloadSpec) -> bool:
-    """Whether what a Workload is for may run: it is admitted, and has not been told to stop."""
+    """Whether the pods of a Workload may run: it is admitted, active and not evicted."""
     return is_admitted(status) and holds_quota(status) and not is_evicted(status) and spec.active
 
 

@@ -61,9 +61,8 @@ async def _shown(found: Terminal, showing: asyncio.Task[None]) -> None:
 
 async def _feed(process: asyncio.subprocess.Process, streams: Streams) -> None:
     assert process.stdin is not None
-    process.stdin.transport.set_write_buffer_limits(
-        high=_PIECE
-    )  # what it does not read waits in memory
+    # What the command does not read waits in memory.
+    process.stdin.transport.set_write_buffer_limits(high=_PIECE)
     with suppress(ConnectionError):  # a command need not read its input
         while data := await streams.read():
             process.stdin.write(data)

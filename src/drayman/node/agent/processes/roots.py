@@ -306,9 +306,8 @@ def leave_host(root: str) -> None:
     try:
         checked(libc.pivot_root(b".", b"."), "leaving the host's root")
     except OSError as error:
-        if (
-            error.errno != errno.EINVAL
-        ):  # the host's root is an initial file system, which cannot be left
+        # Otherwise the host's root is an initial file system, which cannot be left.
+        if error.errno != errno.EINVAL:
             raise
         os.chroot(".")
     else:
@@ -342,10 +341,9 @@ def seal() -> None:
     finally:
         os.close(rules)
     for name, number in REVEALING_CAPABILITIES.items():
+        # EINVAL: the kernel does not have this capability.
         if libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0) < 0 and ctypes.get_errno() != errno.EINVAL:
-            checked(
-                -1, f"giving up the capability {name}"
-            )  # other than one that the kernel does not have
+            checked(-1, f"giving up the capability {name}")
 
 
 def can_hide() -> bool:

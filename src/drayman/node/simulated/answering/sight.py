@@ -12,8 +12,8 @@ from drayman.api.pods import requests_used
 from drayman.api.quantity import Quantity
 from drayman.api.resource import Device, DeviceRequestAllocationResult, ResourceClaim
 from drayman.driver_configs.decoding import Config
-from drayman.driver_configs.known import FindDevice, accepted_configs
-from drayman.driver_configs.memory_limits import limit_on
+from drayman.driver_configs.known import FindDevice
+from drayman.driver_configs.memory_limits import limited_results
 from drayman.driver_configs.nvidia import MPS_DIR, MPS_PIPES, MPS_VARIABLE, mps_settings
 
 NVIDIA: Final = "gpu.nvidia.com"
@@ -136,17 +136,11 @@ def devices_of(
         if requests is None:
             continue
         meta = claim.metadata
-        positions: dict[str, int] = {}
-        for result, config in accepted_configs(claim, find):
-            position = positions.get(result.driver, 0)
-            positions[result.driver] = position + 1
+        for result, config, limit in limited_results(claim, find):
             if not requests or result.request.partition("/")[0] in requests:
                 published = find(result)
                 if published is None:
                     published = Device(name=result.device)
-                limit = limit_on(config, published, position)
-                if result.admin_access:
-                    limit = None
                 yield SeenDevice(meta.name, result, published, meta.uid, config, limit)
 
 
