@@ -248,3 +248,42 @@ def test_nodes_of_a_cluster_that_simulates_none(tmp_path: Path) -> None:
             process.kill()
             process.communicate()
         assert kubectl("get", "nodes", "-o", "name") == ""
+
+
+def test_nodes_that_cannot_be_simulated_are_removed_again(tmp_path: Path) -> None:
+    """A user who may write nodes and no slices gets the error, and no nodes without devices."""
+    every = ["get", "list", "watch", "create", "patch", "update", "delete"]
+    kinds = {
+        "": ["nodes", "nodes/status"],
+        "apiextensions.k8s.io": ["customresourcedefinitions"],
+        "coordination.k8s.io": ["leases"],
+        "resource.k8s.io": ["deviceclasses"],
+    }
+    rules = [
+        {"apiGroups": [group], "resources": names, "verbs": every} for group, names in kinds.items()
+    ]
+    rules.append(
+        {"apiGroups": ["resource.k8s.io"], "resources": ["resourceslices"], "verbs": ["list"]}
+    )
+    rules.append({"nonResourceURLs": ["/readyz/*"], "verbs": ["get"]})
+    head = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "builder"}}
+    role = {**head, "kind": "ClusterRole", "rules": rules}
+    group = "rbac.authorization.k8s.io"
+    binding = {
+        **head,
+        "kind": "ClusterRoleBinding",
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "builder"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "builder"}],
+    }
+    with running(tmp_path / "config", "--ephemeral", "--no-controllers") as server:
+        kubectl = Kubectl(server, "default", tmp_path)
+        kubectl("apply", "-f", "-", given=role)
+        kubectl("apply", "-f", "-", given=binding)
+        config = yaml.safe_load(server.kubeconfig.read_text())
+        config["users"][0]["user"]["as"] = "builder"
+        own = tmp_path / "builder.yaml"
+        own.write_text(yaml.safe_dump(config))
+        result = run("node", "add", "example=1", "--kubeconfig", str(own))
+        assert result.exit_code == 1
+        assert "resourceslices" in result.stderr
+        assert kubectl("get", "nodes", "-o", "name") == ""

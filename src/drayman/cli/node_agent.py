@@ -112,7 +112,7 @@ def run(
 
     Without --kubeconfig it joins the cluster of the data directory; elsewhere it needs a file from `drayman node kubeconfig`.
     Containers run on when it ends, and the next one finds them. They do not see the data directory, the root directory and the
-    kubeconfig, where the machine permits mount namespaces; elsewhere a warning says so.
+    kubeconfig, where the machine permits mount namespaces; elsewhere a warning is printed.
     """
     node = name or machine_name()
     refuse_impossible(node)

@@ -43,6 +43,7 @@ _CHECK: Final = "/readyz/control-plane"
 """A path that only a server with simulated nodes beside it has."""
 _LEASE: Final = "drayman-simulated-nodes"
 """Is held by the process that simulates the nodes of a cluster that does not do so itself."""
+_STOPPING: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 @click.command(
@@ -132,15 +133,18 @@ async def _is_simulated(client: HttpClient) -> bool:
 async def _simulate(
     client: HttpClient, nodes: Sequence[SimulatedNode], hardware: HardwareCluster
 ) -> None:
-    """Simulate the nodes until a signal arrives, and remove them. Raises UserError where another process begins to do so."""
-    from drayman.cluster.errors import LeadershipLostError
+    """Simulate the nodes until a signal arrives, and remove them. Raises UserError where another process begins to do so.
+
+    Raises ClusterError if they cannot be registered; then nothing is left of them.
+    """
+    from drayman.cluster.errors import ClusterError, LeadershipLostError
     from drayman.cluster.leading import Election, LeaderElector
     from drayman.placement.schedulers import LEASE_NAMESPACE
 
     running = asyncio.current_task()
     assert running is not None
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in _STOPPING:
         loop.add_signal_handler(number, running.cancel)
     identity = f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4()}"
     election = Election(names=(_LEASE,), namespace=LEASE_NAMESPACE, identity=identity)
@@ -151,10 +155,16 @@ async def _simulate(
     try:
         await LeaderElector(client, election).lead(work)
     except asyncio.CancelledError:
+        for number in _STOPPING:
+            loop.remove_signal_handler(number)  # a second one ends the removal
         await _remove(client, await _simulated(client))
         say("stopped; the nodes are removed")
     except LeadershipLostError as error:
         raise UserError(f"the nodes are no longer simulated here: {error}") from error
+    except ClusterError:
+        with suppress(ClusterError):  # the first error says why
+            await _remove(client, [each.node.metadata.name for each in nodes])
+        raise
 
 
 async def _run(

@@ -174,7 +174,7 @@ async def clear(address: Address, created: Collection[str], progress: Progress) 
             await connections.delete_all(created, progress.advance)
             await _ended(connections)
     except* (RequestError, OSError) as errors:
-        left = f"namespace {NAMESPACE}, and {len(created):,} other objects or less, are left"
+        left = f"namespace {NAMESPACE}, and {len(created):,} other objects or fewer, are left"
         raise UserError(f"{errors.exceptions[0]}; {left}") from errors
 
 

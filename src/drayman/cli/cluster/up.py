@@ -148,7 +148,7 @@ def _switched_on(_context: click.Context, _option: click.Parameter, text: str) -
     "with_node",
     is_flag=True,
     help="Make this machine a node: pods run as processes here, and end with the cluster. Where mount namespaces are not"
-    " permitted, they can read the data directory, with the administrator's token; a warning says so.",
+    " permitted, they can read the data directory, with the administrator's token, and a warning is printed.",
 )
 @driver_option
 @images_option

@@ -12,8 +12,8 @@ gang fits without them. Victims are parties, so gangs go as gangs.
 Queues permit some sets of victims and not others (`permitted`). Then the set that goes first by their order is tried like this. If the gang
 does not fit without it, other sets are (`victim_sets`), whole nodes first.
 
-A search ends with an answer. If it has decided about the gang as often as it may, it decides once more, without all that may go: if the
-gang fits then, they are the victims that are spared as above, and otherwise nobody goes.
+A search ends with an answer. When it has reached its number of decisions, it decides once more, without all that may be evicted: if the
+gang fits then, these are the victims that are spared as above, and otherwise none is evicted.
 
 Where members depend on each other, or on pods elsewhere, nodes do not stand for themselves. Then, and where there are few victims, each of
 them is spared by a decision about the whole gang; beyond `MOST_SPARED` of them, all stay victims.
@@ -61,7 +61,7 @@ from drayman.placement.trial import Trial
 from drayman.placement.victim_sets import Permitted, VictimSets
 
 MOST_DECISIONS: Final = 48
-"""How often a whole gang is decided about to find victims, before those that may go are taken together."""
+"""Decisions about a whole gang in a search for victims, before all that may be evicted are tried together."""
 MOST_SPARED: Final = 16
 """How many victims are spared by deciding about the whole gang without each of them."""
 

@@ -98,7 +98,7 @@ class DevicePricing:
         claims: Sequence[ResourceClaimSpec],
         flavor: Mapping[str, str] | None = None,
     ) -> Charges | PriceRefusal:
-        """What the devices of a pod cost that has these claims for itself, whatever its templates say by now.
+        """What the devices of a pod cost that has these claims for itself, regardless of its templates.
 
         Claims that the pod names are not in it. With the node labels of a `flavor`, prices are those of devices on its nodes.
         """

@@ -1,6 +1,6 @@
 """One workload against those that have what it needs: what the searches for victims share.
 
-Whether quota fits is a matter of sums. Whether there is room for pods is a search, and is asked of somebody else (`RoomOfOne`). So it is
+Whether quota fits is a matter of sums. Whether there is room for pods is a search of another component (`RoomOfOne`). So it is
 asked seldom: after one victim, two, four and so on, and when there are no more of them. More are taken than are needed in this way, and
 given back in the usual order. What is enough stays enough with more victims, so the outcome is the same as if it had been asked after
 every one.

@@ -280,7 +280,7 @@ class Attempt:
             return
         pid, started, _ = found
         with suppress(OSError), pinned(pid) as process:
-            # Only now: the descriptor stands for one process, whatever becomes of its pid.
+            # Only now: the descriptor stands for one process, and its pid may be used again.
             if shim.started_at(pid) == started:
                 process.send(number, to_group=is_end)
 
