@@ -81,17 +81,20 @@ class VictimSets(Generic[C]):
 
     def __init__(
         self,
+        order: Sequence[C],
         on_node: Mapping[str, Sequence[C]],
         permitted: Permitted[C],
         held: Callable[[str, Sequence[C]], Amounts],
         missing: Amounts,
         most_steps: int = MOST_STEPS,
     ) -> None:
-        """`on_node` has the victims of each node in the order in which they should go. One may be on several nodes.
+        """`order` has the victims in the order in which they should go, `on_node` those of each node in the same order. One may be on
+        several nodes.
 
         `held` says how much of the work a node holds if some of the victims are gone, which may be too much and is never too little;
         `missing` is how much more than now is needed.
         """
+        self._places = {id(each): place for place, each in enumerate(order)}
         self._on_node = on_node
         self._present = {name: {id(c) for c in those} for name, those in on_node.items()}
         self._nodes_of: dict[int, list[str]] = {}
@@ -136,8 +139,7 @@ class VictimSets(Generic[C]):
                 continue
             first = self._shortened(next(permitted_sets(those, self._permitted), ()))
             gain = self._scale(self._total(first))
-            places = {id(each): place for place, each in enumerate(those)}
-            order = tuple(places.get(id(each), len(those)) for each in first)
+            order = tuple(self._places.get(id(each), len(self._places)) for each in first)
             ranks.append((gain <= 0, len(first) / max(gain, 1), order, name))
         return [name for *_, name in sorted(ranks)]
 

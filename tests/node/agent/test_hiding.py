@@ -82,18 +82,19 @@ async def test_another_pod(tmp_path: Path) -> None:
     """A container sees neither the folder of another pod nor, by the other's processes, what is mounted there."""
     async with world() as here, here.agent():
         secret = {"name": "s", "emptyDir": {}}
-        mounted = [{"name": "s", "mountPath": "/s"}]
-        owner = {**shell("echo hush > /s/key; exec sleep 300"), "volumeMounts": mounted}
+        mounted = [{"name": "s", "mountPath": "/hush"}]
+        owner = {**shell("echo secret > /hush/key; exec sleep 300"), "volumeMounts": mounted}
         first = await here.pod("owner", owner, volumes=[secret])
         await here.phase("owner", "Running")
         folder = here.options.pods_dir / first["metadata"]["uid"]
         pid = Attempt(folder / "containers" / "main" / "0").pid
-        script = f"cat /proc/{pid}/root/s/key {folder}/volumes/s/key; ls {here.options.pods_dir}"
+        root = f"/proc/{pid}/root"
+        script = f"cat {root}/hush/key {folder}/volumes/s/key; ls {here.options.pods_dir}"
         made = await here.pod("thief", shell(f"{script}; exit 0"))
         await here.phase("thief", "Succeeded")
         said = logs(here, made)
-        assert (folder / "volumes" / "s" / "key").read_text() == "hush\n"
-    assert "hush" not in said
+        assert (folder / "volumes" / "s" / "key").read_text() == "secret\n"
+    assert "secret" not in said
     assert first["metadata"]["uid"] + "\n" not in said
 
 

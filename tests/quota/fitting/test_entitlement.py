@@ -50,6 +50,17 @@ def test_borrowers_on_one_node_go_for_a_pod_that_needs_a_node(config: Any, order
 
 
 @pytest.mark.parametrize("config", [None, FAIR], ids=["classical", "fair"])
+@pytest.mark.parametrize(("order", "newest"), [("10000111", "1"), ("01111000", "0")])
+def test_of_equal_nodes_the_one_with_the_newest_borrowers_is_cleared(
+    config: Any, order: str, newest: str
+) -> None:
+    """The names of nodes do not decide."""
+    hall = borrowed(config=config, order=order)
+    hall.submit(work("whole", "fb", template([], CPUS), at=20))
+    assert {name[-1] for name in preempted(hall.settle())} == {newest}
+
+
+@pytest.mark.parametrize("config", [None, FAIR], ids=["classical", "fair"])
 def test_the_victims_of_quota_go_where_they_make_room(config: Any) -> None:
     """Of a pod that fits anywhere, the newest borrowers go, as in Kueue."""
     hall = borrowed(config=config)

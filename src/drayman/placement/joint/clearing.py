@@ -297,7 +297,7 @@ class Clearing:
             )
 
         here = {name: on_node[name] for name in home if name in on_node}
-        return VictimSets(here, apart.permitted, held, missing)
+        return VictimSets(apart.candidates, here, apart.permitted, held, missing)
 
     def _are_permitted(self, parties: Sequence[Party]) -> bool:
         """Whether these may go together after all: which members of a gang it can do without depends on where its others are."""

@@ -130,11 +130,13 @@ class Contest:
         def held(node: str, gone: Sequence[Entry]) -> tuple[int]:
             return (room.seats(node, frozenset(each.key for each in gone)),)
 
-        sets = VictimSets(on_node, permitted, held, (max(1, room.unseated()),)) if on_node else ()
+        if not on_node:
+            return
+        sets = VictimSets(candidates, on_node, permitted, held, (max(1, room.unseated()),))
         for found in sets:
             if found is not None and not self.gave_up:
                 yield found
-        self.left_out |= isinstance(sets, VictimSets) and sets.gave_up
+        self.left_out |= sets.gave_up
 
     def fits_quota(self, *, borrowing: bool) -> bool:
         """The same by quota alone."""
