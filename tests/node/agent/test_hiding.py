@@ -77,6 +77,34 @@ async def test_a_secret_of_the_cluster(way: str, tmp_path: Path) -> None:
         assert ENV["PATH"] not in said
 
 
+KERNEL_SETTING = "/proc/sys/kernel/core_pattern"
+"""Names a program that the kernel runs with all rights, outside of all containers."""
+
+
+@needs_hiding
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may change it anyway")
+@pytest.mark.parametrize(
+    ("shown", "place"), [("/", ""), ("/proc", "/proc"), ("/proc/sys/kernel", "/proc/sys/kernel")]
+)
+async def test_settings_of_the_kernel(shown: str, place: str, tmp_path: Path) -> None:
+    """They can be read and not changed, where they are and in a hostPath. What is written is what is there already."""
+    mounted = [{"name": "h", "mountPath": "/h"}]
+    there = "/h" + KERNEL_SETTING.removeprefix(place)
+    script = "".join(
+        f'v=$(cat {each}) && echo read; (echo "$v" > {each}) && echo changed; '
+        for each in (KERNEL_SETTING, there)
+    )
+    async with world() as here, here.agent():
+        volumes = [{"name": "h", "hostPath": {"path": shown}}]
+        made = await here.pod(
+            "p", {**shell(script + "exit 0"), "volumeMounts": mounted}, volumes=volumes
+        )
+        await here.phase("p", "Succeeded")
+        said = logs(here, made).split()
+    assert said.count("read") == 2
+    assert "changed" not in said
+
+
 @needs_hiding
 async def test_another_pod(tmp_path: Path) -> None:
     """A container sees neither the folder of another pod nor, by the other's processes, what is mounted there."""

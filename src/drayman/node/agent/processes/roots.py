@@ -57,6 +57,8 @@ DEVICE_LINKS = {
 
 HOST_FILES = ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf")
 """What a container with the root of an image has of the host, because it shares its network."""
+KERNEL_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/sys/kernel/uevent_helper")
+"""Where root can name a program that the kernel then runs outside of all containers, such as for core dumps, or stop the machine."""
 KERNEL_TREES = ("/proc", "/sys")
 """What they show changes all the time, so they cannot be put together anew."""
 
@@ -300,6 +302,35 @@ def hide_below(root: str, hidden: list[str], source: str, path: str) -> None:
             hide(root, path.rstrip("/") + each[len(start) :])
 
 
+def freeze_below(root: str, source: str, path: str) -> None:
+    """Have nobody change the settings of the kernel in a directory of the host that a root shows at a path."""
+    start = "" if source == "/" else source
+    for each in KERNEL_SETTINGS:
+        if f"{each}/".startswith(f"{start}/"):
+            freeze(root, path.rstrip("/") + each[len(start) :])
+        elif start.startswith(f"{each}/"):
+            freeze(root, path)
+
+
+def freeze(root: str, path: str) -> None:
+    """Make what a root shows there read-only. What is mounted below goes, and what is not there needs nothing."""
+    with ExitStack() as opened:
+
+        def found() -> str:
+            place = beneath.open_below(base, path)
+            opened.callback(os.close, place)
+            return beneath.by_descriptor(place)
+
+        base = os.open(root, os.O_PATH | os.O_DIRECTORY)
+        opened.callback(os.close, base)
+        with suppress(FileNotFoundError):
+            place = found()
+            mount(place, place, flags=MS_BIND, about=path)
+            kept = os.statvfs(found()).f_flag & (MS_NOSUID | MS_NODEV | MS_NOEXEC)
+            flags = MS_REMOUNT | MS_BIND | MS_RDONLY | kept
+            mount("none", found(), flags=flags, about=path)
+
+
 def leave_host(root: str) -> None:
     """Make a root the only one of this process and its mount namespace, so that no way leads out of it."""
     os.chdir(root)
@@ -359,7 +390,9 @@ def can_hide() -> bool:
 
 def enter_own_root(root: str, start: dict[str, Any]) -> None:
     """Build the root of a container and live there."""
-    private_mounts()
+    is_user = private_mounts()
+    # Without root, nobody can change them.
+    is_frozen = start["is_sealed"] and not is_user
     base = start["image_root"]
     shown = list(start["binds"])
     if base:
@@ -378,10 +411,15 @@ def enter_own_root(root: str, start: dict[str, Any]) -> None:
         copy_folder(base, "/", root, opened)
     hidden = start["hidden"]
     hide_below(root, hidden, os.path.realpath(base) if base else "/", "/")
+    if is_frozen and not base:
+        freeze_below(root, "/", "/")
     fill_devices(root, nodes)
     for source, path, read_only, sub_path in binds:
         bind(source, root, path, read_only, sub_path)
-        hide_below(root, hidden, os.path.realpath(os.path.join(source, sub_path)), path)
+        shown_there = os.path.realpath(os.path.join(source, sub_path))
+        hide_below(root, hidden, shown_there, path)
+        if is_frozen:
+            freeze_below(root, shown_there, path)
     if base and not start["is_writable"]:
         mount("none", root, flags=MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
     leave_host(root)
