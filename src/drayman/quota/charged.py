@@ -7,6 +7,8 @@ which gates it had and who removed them does not matter here: the scheduler plac
 queues ends what runs and is not.
 
 Places of a pod set go to the pods that are on nodes and then to the oldest. Those that are being deleted count until their time is over.
+A pod keeps the place with which it was placed, whatever its labels and owners say later: it is not covered by that any more, but nobody
+else gets the place.
 """
 
 from __future__ import annotations
@@ -106,6 +108,10 @@ class Roster(Protocol):
 
     def most_pods_of(self, workload: Covering) -> int:
         """No fewer than those of them that have not ended."""
+        ...
+
+    def set_of(self, pod: Pod, names: Sequence[str]) -> str:
+        """The pod set, of these, in which a pod has its place or looks for one."""
         ...
 
     def revision(self, namespace: str) -> int:
@@ -298,7 +304,7 @@ class ChargeCheck:
             each
             for each in self._roster.pods_of(workload)
             if not is_over(each, now)
-            and pod_set_of(each, names) == name
+            and self._roster.set_of(each, names) == name
             and (self._is_placed(each) or not each.spec.scheduling_gates)
         ]
         pods = sorted(pods, key=self._turn)[:left]

@@ -226,6 +226,9 @@ class Tenant:
             if p.spec.node_name and not is_finished(p) and not p.metadata.deletion_timestamp
         ]
 
+    def charged(self) -> int:
+        return sum(self.ledger.charged.values())
+
     async def until_running(self, number: int) -> list[Pod]:
         await self.cluster.until(lambda: len(self.running()) == number, self)
         return self.running()
@@ -337,6 +340,10 @@ class Cluster:
             return found is not None and bool(found["spec"].get("suspend"))
 
         await self.until(suspended, tenant)
+
+    def is_resumed(self, tenant: Tenant, job: str) -> bool:
+        found = self.jobs.get(job, tenant.namespace)
+        return found is not None and not found["spec"].get("suspend")
 
     async def until_evicted(self, tenant: Tenant) -> None:
         """A Workload has lost its quota because its pods cost more than it was admitted with."""

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from controllers.quota.tenants import (
     CLASS,
@@ -417,6 +419,69 @@ async def _leaves(t: Tenant) -> None:
         {"op": "replace", "path": "/metadata/labels", "value": {}},
     )
     await t.cluster.until(lambda: all(p.metadata.name != name for p in t.running()), t)
+
+
+async def _by_hand(t: Tenant, **more: Any) -> list[str]:
+    """The names of pods that a tenant makes for a Job with quota for one of them, which no controller looks after."""
+    await t.template()
+    uid = await t.job(managedBy="example.com/nobody", **more)
+    await t.cluster.until(lambda: t.cluster.is_resumed(t, "own"), t)
+    names = [f"p{number}" for number in range(3)]
+    for name in names:
+        await t.pod(name, pod_spec(), labels={}, owners=[owner("Job", "own", uid)])
+    await t.until_running(1)
+    return names
+
+
+@attempt("pods that leave their Job one after the other, so that the next gets the place")
+async def _leave_in_turn(t: Tenant) -> None:
+    await _by_hand(t)
+    for _ in range(2):
+        for pod in t.running():
+            await t.patch("Pod", pod.metadata.name, {"metadata": {"ownerReferences": None}})
+        await asyncio.sleep(0.2)
+
+
+@attempt("pods that are covered in turn, so that none is uncovered for long", everything=True)
+async def _covered_in_turn(t: Tenant) -> None:
+    names = await _by_hand(t)
+    found = await t.get("Pod", names[0])
+    owners = found["metadata"]["ownerReferences"]
+    for number in range(9):
+        for name in names:
+            has = owners if name == names[number % 3] else None
+            with suppress(ClusterError):
+                await t.patch("Pod", name, {"metadata": {"ownerReferences": has}})
+        await asyncio.sleep(0.2)
+
+
+@attempt("Jobs that are deleted without their pods, one after the other")
+async def _orphaned(t: Tenant) -> None:
+    await t.template()
+    for number in range(3):
+        await t.job(f"j{number}")
+        await t.cluster.until(lambda n=number: t.charged() == 1 and len(t.workloads()) > n, t)
+        await asyncio.sleep(0.2)
+        options = DeleteOptions(propagation="Orphan")
+        await t.client.delete(KINDS["Job"], f"j{number}", t.namespace, options=options)
+
+
+@attempt("an elastic Job that shrinks while pods run that it does not know")
+async def _shrunk(t: Tenant) -> None:
+    await _by_hand(t, annotations=ELASTIC)
+    await t.patch("Job", "own", {"spec": {"parallelism": 0}})
+    await t.job("next")
+    await t.cluster.until(lambda: len(t.workloads()) == 2, t)
+    await asyncio.sleep(0.3)
+
+
+@attempt("a Job that is changed while pods run that it does not know")
+async def _changed(t: Tenant) -> None:
+    await _by_hand(t, completions=4)
+    await t.patch("Job", "own", {"spec": {"suspend": True, "parallelism": 2}})
+    await t.job("next")
+    await t.cluster.until(lambda: len(t.workloads()) == 2, t)
+    await asyncio.sleep(0.3)
 
 
 async def tried(tenant: Tenant, what: Attempt) -> str:

@@ -109,6 +109,10 @@ class WorkloadBook:
         self._decoded: dict[Key, tuple[str, Known]] = {}
         self._handlers: list[Handler[Workload]] = []
         self._informer.add_handler(self._changed)
+        self.holds_back: Callable[[Known], bool] = lambda _: False
+        """Whether the quota of a Workload cannot be given back, because pods that were placed with it are still on nodes."""
+        self.pods_on_nodes: Callable[[Known], int] = lambda _: 0
+        """How many these are."""
 
     def listen(self, handler: Handler[Workload]) -> None:
         """Be told of changes, after they can be found here."""
@@ -222,7 +226,9 @@ class WorkloadBook:
         return await self._patch(known_, operations)
 
     async def let_go(self, known_: Known) -> None:
-        """Takes off the finalizer that keeps it while it is in use."""
+        """Takes off the finalizer that keeps it while it is in use; as long as it is, nothing is done."""
+        if self.holds_back(known_):
+            return
         kept = [each for each in known_.workload.metadata.finalizers if each != IN_USE]
         if len(kept) == len(known_.workload.metadata.finalizers):
             return

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from drayman.api.core import Pod
 from drayman.api.kueue import ResourceFlavorSpec
@@ -18,6 +18,7 @@ from drayman.api.meta import ObjectMeta
 from drayman.api.meta import controller_of as made_by
 from drayman.api.pods import is_finished, is_leaving
 from drayman.api.resource import ResourceClaim
+from drayman.api.times import seconds_of
 from drayman.bounded import Bounded
 from drayman.cluster.breaks import Breaks
 from drayman.cluster.errors import ClusterError
@@ -34,11 +35,13 @@ from drayman.placement.charging import Uncharged
 from drayman.placement.state import ClusterState
 from drayman.quota.charged import ChargeCheck, Covering, Lack
 from drayman.quota.charging.pricing import DevicePricing
+from drayman.quota.fitting.belonging import pod_set_of
 from drayman.quota.settings import ResourceSettings
 from drayman.workloads.queued import life
 from drayman.workloads.queued.entering import Finder, Intake
 from drayman.workloads.queued.groups import is_group_workload
-from drayman.workloads.queued.pods import group_of
+from drayman.workloads.queued.names import JOB_UID
+from drayman.workloads.queued.pods import group_of, is_over
 
 UNCHARGED: Final = "NotCharged"
 """The reason of events about pods that are deleted because no quota covers them."""
@@ -49,6 +52,14 @@ _GATHER_S: Final = 0.1
 """How long changes of a namespace are gathered, at least, before its pods are looked at."""
 _MOST_OFTEN_S: Final = 5.0
 """The same for long grace periods."""
+
+
+class _Place(NamedTuple):
+    """By what a pod was charged when it was placed."""
+
+    handles: frozenset[str]
+    stated_set: str
+    """The pod set that it named."""
 
 
 class ChargeGuard:
@@ -147,10 +158,12 @@ class ChargedPods:
         self._breaks = Breaks()
         self._made: dict[str, set[str]] = {}
         """The uids of objects that wait as a whole, by the uid of the object that made them."""
-        self._makers: dict[str, str] = {}
-        """The other way round."""
-        self._gone: set[str] = set()
-        """Those of them that are deleted, and have pods that have not ended."""
+        self._makers: dict[str, set[str]] = {}
+        """The other way round. What runs is also a part of what it was made for before somebody changed its owner."""
+        self._maker: dict[str, str] = {}
+        """Only what it is a part of now."""
+        self._places: dict[str, _Place] = {}
+        """Of pods that are on nodes, or may be placed, by uid."""
         self._running: dict[str, dict[str, Key]] = {}
         """The pods that have not ended, by the uid of what made them, or by the key of their group."""
         self._placed: dict[str, dict[str, Key]] = {}
@@ -162,11 +175,14 @@ class ChargedPods:
         self._revision = 0
         self._revisions: Bounded[str, int] = Bounded(_MOST_NAMESPACES)
         self._listeners: list[Callable[[Key], None]] = []
+        self._held_back: dict[str, set[Key]] = {}
+        """Workloads whose quota could not be released, by namespace."""
         self.loop = Loop("pods without quota", self._attend, workers=1)
         pods = shared.informers.informer(PODS)
         pods.add_handler(self._pod_changed)
         self._pods = pods.cache
         shared.book.listen(self._workload_changed)
+        shared.book.holds_back, shared.book.pods_on_nodes = self._holds_back, self._pods_on_nodes
         guard.serve(self)
 
     def check(
@@ -213,6 +229,12 @@ class ChargedPods:
     def flavors(self) -> Mapping[str, ResourceFlavorSpec]:
         return self._shared.flavors()
 
+    def set_of(self, pod: Pod, names: Sequence[str]) -> str:
+        place = self._places.get(pod.metadata.uid)
+        if place is None or len(names) == 1:
+            return pod_set_of(pod, names)
+        return place.stated_set
+
     def most_pods_of(self, workload: Covering) -> int:
         return sum(
             len(self._running.get(handle, ())) for handle in self._handles(workload.metadata)
@@ -231,56 +253,43 @@ class ChargedPods:
 
     def _handles(self, metadata: ObjectMeta) -> list[str]:
         """By which the pods of a Workload are known here."""
-        found = self._with_made(owner.uid for owner in metadata.owner_references)
-        if is_group_workload(metadata.annotations):
-            found.append(f"{metadata.namespace}/{metadata.name}")
-        return found
-
-    def _with_made(self, uids: Iterable[str]) -> list[str]:
-        """Objects with all that was made for them, directly or through others."""
-        found = dict.fromkeys(uids)
+        found = dict.fromkeys(owner.uid for owner in metadata.owner_references)
+        if JOB_UID in metadata.labels:  # Also when that is gone, and its pods are not.
+            found[metadata.labels[JOB_UID]] = None
         left = list(found)
         while left:
             for uid in self._made.get(left.pop(), ()):
                 if uid not in found:
                     found[uid] = None
                     left.append(uid)
+        if is_group_workload(metadata.annotations):
+            return [*found, f"{metadata.namespace}/{metadata.name}"]
         return list(found)
 
     # Following.
 
-    def object_changed(self, namespace: str, uid: str, maker: str | None) -> None:
-        """An object changed that waits as a whole, or is a part of one that does. `maker` is None if it is gone.
-
-        Its pods may end later, so what made it is known until then: they are charged through that.
-        """
-        if maker is None and uid in self._makers and self._has_pods(uid):
-            self._gone.add(uid)
-        else:
-            self._link(uid, maker or "")
+    def object_changed(self, namespace: str, uid: str, maker: str) -> None:
+        """An object changed that waits as a whole, or is a part of one that does."""
+        self._maker.pop(uid, None)
+        if maker:
+            self._maker[uid] = maker
+        self._link(uid)
         self._changed(namespace)
 
-    def _link(self, uid: str, maker: str) -> None:
-        self._gone.discard(uid)
-        before = self._makers.pop(uid, None)
-        if before is not None:
-            self._made[before].discard(uid)
-            if not self._made[before]:
-                del self._made[before]
-        if maker:
-            self._makers[uid] = maker
-            self._made.setdefault(maker, set()).add(uid)
-
-    def _has_pods(self, uid: str) -> bool:
-        """Whether pods of an object, or of what it made, have not ended."""
-        return any(each in self._running for each in self._with_made([uid]))
-
-    def _forget_gone(self, uid: str) -> None:
-        """Forget an object, and those that it was made for, that are deleted and have no pods any more."""
-        while uid in self._gone and not self._has_pods(uid):
-            maker = self._makers[uid]
-            self._link(uid, "")
-            uid = maker
+    def _link(self, uid: str) -> None:
+        """Note what an object is a part of. As long as pods of it run that does not become less."""
+        before, maker = self._makers.pop(uid, set()), self._maker.get(uid)
+        makers = set() if maker is None else {maker}
+        if uid in self._running:
+            makers |= before
+        for each in before - makers:
+            self._made[each].discard(uid)
+            if not self._made[each]:
+                del self._made[each]
+        if makers:
+            self._makers[uid] = makers
+        for each in makers:
+            self._made.setdefault(each, set()).add(uid)
 
     def _workload_changed(self, notice: Notice[Workload]) -> None:
         self._changed(notice.object.metadata.namespace)
@@ -290,16 +299,16 @@ class ChargedPods:
         metadata = pod.metadata
         key = (metadata.namespace, metadata.name)
         over = notice.type == DELETED or is_finished(pod)
-        handles = set() if over else set(_handles_of(pod))
-        before = {*_handles_of(pod), *(() if notice.old is None else _handles_of(notice.old))}
-        for handle in before - handles:
-            _drop(self._running, handle, metadata.uid)
-        for handle in handles:
-            self._running.setdefault(handle, {})[metadata.uid] = key
+        if pod.spec.node_name and metadata.uid not in self._places:
+            self._places[metadata.uid] = _place_of(pod)
+        place = self._places.get(metadata.uid)
+        kept = frozenset[str]() if place is None else place.handles
+        handles = set() if over else {*_handles_of(pod), *kept}
+        before = {*_handles_of(pod), *kept}
+        before.update(() if notice.old is None else _handles_of(notice.old))
+        self._file(metadata.uid, key, before, handles)
         if over:
-            self._release(before)
-        for handle in before - handles:
-            self._forget_gone(handle)
+            self._places.pop(metadata.uid, None)
         if over or pod.spec.node_name:
             self._short.pop(metadata.uid, None)
         if over or not pod.spec.node_name:
@@ -317,32 +326,65 @@ class ChargedPods:
         ):
             self._changed(metadata.namespace)
 
+    def _file(self, uid: str, key: Key, before: Iterable[str], handles: Iterable[str]) -> None:
+        """Have a pod that was known by some handles be known by others."""
+        for handle in set(before) - set(handles):
+            _drop(self._running, handle, uid)
+            if handle not in self._running:
+                self._link(handle)
+        for handle in handles:
+            self._running.setdefault(handle, {})[uid] = key
+
     def listen(self, listener: Callable[[Key], None]) -> None:
-        """`listener` is called with the key of a Workload that is being deleted when a pod of it has ended."""
+        """`listener` is called with the key of a Workload whose quota could not be released, when that may have changed."""
         self._listeners.append(listener)
 
-    def is_in_use(self, workload: Known) -> bool:
-        """Whether pods of a Workload are on nodes."""
-        return any(pod.spec.node_name for pod in self.pods_of(workload))
+    def _pods_on_nodes(self, workload: Known) -> int:
+        """How many pods of a Workload are on nodes, and within their time."""
+        now = self._shared.clock()
+        return sum(
+            bool(pod.spec.node_name) and not is_over(pod, now) for pod in self.pods_of(workload)
+        )
 
-    def _release(self, handles: Iterable[str]) -> None:
-        above = dict.fromkeys(handles)
-        left = list(above)
-        while left:
-            maker = self._makers.get(left.pop())
-            if maker is not None and maker not in above:
-                above[maker] = None
-                left.append(maker)
-        for handle in above:
-            for known in self._shared.book.of_owner(handle):
-                if known.is_leaving:
-                    for listener in self._listeners:
-                        listener(known.key)
+    def _holds_back(self, workload: Known) -> bool:
+        """Whether quota cannot be released yet. A caller that wants to is notified when that may have changed."""
+        status = workload.status
+        if life.is_finished(status) or not life.holds_quota(status):
+            return False
+        now = self._shared.clock()
+        pods = [
+            each
+            for each in self.pods_of(workload)
+            if each.spec.node_name and not is_over(each, now)
+        ]
+        if not pods:
+            return False
+        namespace = workload.key[0]
+        self._held_back.setdefault(namespace, set()).add(workload.key)
+        ends = [seconds_of(each.metadata.deletion_timestamp) for each in pods]
+        due = [end for end in ends if end is not None]
+        if due:
+            wait = max(0.0, min(due) - now) + _GATHER_S
+            asyncio.get_running_loop().call_later(wait, self._look_again, namespace)
+        return True
+
+    def _look_again(self, namespace: str) -> None:
+        for key in self._held_back.pop(namespace, ()):
+            for listener in self._listeners:
+                listener(key)
+
+    def is_in_use(self, workload: Known) -> bool:
+        """Whether pods of a Workload are on nodes. A caller that waits for their end is notified when that may have changed."""
+        found = any(pod.spec.node_name for pod in self.pods_of(workload))
+        if found:
+            self._held_back.setdefault(workload.key[0], set()).add(workload.key)
+        return found
 
     def _changed(self, namespace: str) -> None:
         self._revision += 1
         self._revisions[namespace] = self._revision
         self._guard.changed(namespace)
+        self._look_again(namespace)
         if namespace in self._placed:
             self._look_later(namespace, min(self._grace_s / 10, _MOST_OFTEN_S))
 
@@ -352,11 +394,31 @@ class ChargedPods:
     def note_price(self, pod: Pod, lack: Lack | None) -> None:
         """The scheduler has asked about a pod."""
         metadata = pod.metadata
+        self._note_place(pod, lack)
         if lack is None or not lack.workload:
             self._short.pop(metadata.uid, None)
         elif metadata.uid not in self._short:
             self._short[metadata.uid] = (metadata.namespace, lack.workload)
             self.loop.queue.add((metadata.namespace, ""))
+
+    def _note_place(self, pod: Pod, lack: Lack | None) -> None:
+        """A pod that may be placed has its place from now on, so that nothing changes that before it is seen on its node."""
+        metadata = pod.metadata
+        uid, key = metadata.uid, (metadata.namespace, metadata.name)
+        known = self._pods.get(metadata.name, metadata.namespace)
+        if known is None or known.metadata.uid != uid or known.spec.node_name or is_finished(known):
+            return
+        before = self._places.pop(uid, None)
+        if lack is None:
+            self._places[uid] = _place_of(pod)
+        place = self._places.get(uid)
+        if place != before:
+            self._file(
+                uid,
+                key,
+                () if before is None else before.handles,
+                {*_handles_of(known), *(() if place is None else place.handles)},
+            )
 
     # Ending what is not covered.
 
@@ -448,6 +510,10 @@ def _handles_of(pod: Pod) -> list[str]:
     group = group_of(pod)
     found = [pod.metadata.uid, *(() if owner is None else (owner.uid,))]
     return [*found, f"{pod.metadata.namespace}/{group}"] if group else found
+
+
+def _place_of(pod: Pod) -> _Place:
+    return _Place(frozenset(_handles_of(pod)), pod_set_of(pod, ()))
 
 
 def _drop(index: dict[str, dict[str, Key]], name: str, uid: str) -> None:

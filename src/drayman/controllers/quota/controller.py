@@ -6,6 +6,7 @@ import asyncio
 import time
 
 from drayman.api.kueue_workload import Workload
+from drayman.api.meta import ObjectMeta
 from drayman.cluster.client import Client
 from drayman.cluster.informer import Notice
 from drayman.cluster.informers import Informers
@@ -17,6 +18,7 @@ from drayman.controllers.quota.charged import ChargedPods, ChargeGuard
 from drayman.controllers.quota.configuration import QueueConfiguration
 from drayman.controllers.quota.jobs import QueuedJobs
 from drayman.controllers.quota.lives import Lives
+from drayman.controllers.quota.loop import Key
 from drayman.controllers.quota.owners import Owners
 from drayman.controllers.quota.pods import QueuedPods
 from drayman.controllers.quota.protecting import Protecting
@@ -67,7 +69,7 @@ class QuotaController:
         self._seating = Seating(self._shared)
         self._elastic = ElasticPods(self._shared)
         self._lives = Lives(self._shared, self._admitting, owners, self._charged.is_in_use)
-        self._charged.listen(self._lives.loop.queue.add)
+        self._charged.listen(self._look_again)
         self._status = QueueStatus(self._shared, self._admitting)
         self._protecting = Protecting(self._shared, self._admitting)
         self._published = PublishedConfiguration(self._shared, self._source)
@@ -104,9 +106,18 @@ class QuotaController:
         self._shared.configuration = configuration
         self._admitting.configure(configuration)
 
+    def _look_again(self, key: Key) -> None:
+        """The quota of a Workload may be given back by now."""
+        self._lives.loop.queue.add(key)
+        known = self._shared.book.find(key)
+        if known is not None:
+            self._look_at_owners(known.metadata)
+
     def _workload_changed(self, notice: Notice[Workload]) -> None:
+        self._look_at_owners(notice.object.metadata)
+
+    def _look_at_owners(self, metadata: ObjectMeta) -> None:
         """What owns a Workload has to be looked at when that changes."""
-        metadata = notice.object.metadata
         self._seating.loop.queue.add((metadata.namespace, metadata.name))
         pods = []
         for owner in metadata.owner_references:

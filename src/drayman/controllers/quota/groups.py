@@ -120,6 +120,8 @@ class PodGroups:
             return
         ended = rules.ended(members, stated)
         if ended is not None:
+            if self._shared.book.holds_back(workload):
+                return
             status = life.finished(
                 workload.status, ended, self._shared.clock(), workload.generation
             )

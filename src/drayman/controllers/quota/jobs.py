@@ -61,8 +61,8 @@ _SOON_S: Final = 0.1
 _MOST_DECODED: Final = 1 << 10
 """Jobs whose decoded form is kept: pods of one Job ask for it one by one."""
 
-Listener = Callable[[str, str, str | None], None]
-"""Is called when an object has changed: its namespace, its uid, and the uid of what made it; empty if nothing did, None if it is gone."""
+Listener = Callable[[str, str, str], None]
+"""Is called when an object has changed: its namespace, its uid, and the uid of what made it; empty if nothing did, or if it is gone."""
 
 
 class QueuedJobs:
@@ -103,19 +103,17 @@ class QueuedJobs:
     def _job_changed(self, notice: Notice[Job]) -> None:
         metadata = notice.object.metadata
         self.loop.queue.add((metadata.namespace, metadata.name))
-        owner = owner_of(metadata)
-        maker = "" if owner is None else owner.uid
+        owner = None if notice.type == DELETED else owner_of(metadata)
         for listener in self._listeners:
-            listener(metadata.namespace, metadata.uid, None if notice.type == DELETED else maker)
+            listener(metadata.namespace, metadata.uid, "" if owner is None else owner.uid)
 
     def _object_changed(self, notice: Notice[JsonObject]) -> None:
         metadata = notice.object["metadata"]
         namespace = metadata.get("namespace", "")
         self.loop.queue.add((namespace, metadata["name"]))
-        owner = controller_of(notice.object)
-        maker = "" if owner is None else str(owner.get("uid"))
+        owner = None if notice.type == DELETED else controller_of(notice.object)
         for listener in self._listeners:
-            listener(namespace, metadata["uid"], None if notice.type == DELETED else maker)
+            listener(namespace, metadata["uid"], "" if owner is None else str(owner.get("uid")))
 
     def _as_object(self, job: Job | None) -> Object | None:
         if job is None:
@@ -237,7 +235,7 @@ class QueuedJobs:
             await self._shared.book.let_go(workload)
 
     async def _finish(self, obj: Object, workload: Known | None, ended: Ended) -> None:
-        if workload is None:
+        if workload is None or self._shared.book.holds_back(workload):
             return
         if not life.is_finished(workload.status):
             status = life.finished(
@@ -259,6 +257,8 @@ class QueuedJobs:
 
     async def _end_out_of_sync(self, obj: Object, workload: Known) -> None:
         """It is not for us to change a Workload that somebody else has made."""
+        if self._shared.book.holds_back(workload):
+            return
         text = f"The prebuilt workload is not what {self._kind.kind} {obj['metadata']['name']} describes"
         now, generation = self._shared.clock(), workload.generation
         status = life.over(workload.status, OUT_OF_SYNC, text, now, generation)

@@ -109,7 +109,7 @@ class Lives:
 
     def _ownership(self, known: Known) -> WorkloadStatus:
         """Left behind by what it was made for (`--cascade=orphan`): nothing would ever give its quota back."""
-        if not _is_orphan(known.workload.metadata):
+        if not _is_orphan(known.workload.metadata) or self._shared.book.holds_back(known):
             return known.status
         text = "What the workload was made for does not exist any more"
         return life.over(known.status, OWNER_NOT_FOUND, text, self._now, known.generation)
@@ -233,6 +233,8 @@ class Lives:
         if not life.is_evicted(status) or not life.holds_quota(status):
             return status
         if self._owners.will_let_go(known) or is_elsewhere(status):
+            return status
+        if self._shared.book.holds_back(known):
             return status
         evicted = status.condition("Evicted")
         message = "" if evicted is None else evicted.message

@@ -71,8 +71,10 @@ class JobSlices:
             return
         if growing is not None:
             await self._shared.book.delete(growing)
-        if wanted.count < have or workload.spec.pod_sets[0].count > have:
-            await self._shrink(workload, min(wanted.count, have))
+        # What is on a node is charged until it ends.
+        needed = min(max(wanted.count, self._shared.book.pods_on_nodes(workload)), have)
+        if needed < have or workload.spec.pod_sets[0].count > have:
+            await self._shrink(workload, needed)
 
     async def _grow(self, obj: Object, workload: Known, growing: Known | None, have: int) -> None:
         (pod_set,) = workload.spec.pod_sets

@@ -10,7 +10,9 @@ from drayman.workloads.queued import life
 
 
 async def release_quota(shared: Shared, workload: Known) -> None:
-    """Give back the quota of an evicted Workload of which nothing runs."""
+    """Give back the quota of an evicted Workload of which nothing runs, as soon as that is so."""
+    if shared.book.holds_back(workload):
+        return
     evicted = workload.status.condition("Evicted")
     message = "" if evicted is None else evicted.message
     status = life.released(
