@@ -63,6 +63,16 @@ def test_a_refusal_names_the_limit_its_value_and_who_has_used_it_up(
     )
 
 
+def test_a_user_has_no_more_than_a_refusal_says() -> None:
+    """Of an odd number, too, whose half is rounded up."""
+    limits = ServerLimits(watches=Shares(10, 1))
+    for _ in range(5):
+        limits.check_watches(ALICE)
+        limits.watches.add(ALICE.name, 1)
+    with pytest.raises(StatusError, match=r'5 by "alice"; .* one user alone gets at most 5 '):
+        limits.check_watches(ALICE)
+
+
 def test_other_totals_can_be_chosen() -> None:
     """A tenth of each is reserved for administrators and nodes."""
     for limit in (REQUESTS, WATCHES, SESSIONS, BODIES):

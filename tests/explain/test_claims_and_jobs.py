@@ -85,6 +85,16 @@ def test_the_state_of_a_job(fields: dict[str, Any], reason: str) -> None:
     assert job_in(Town().node("n0"), **fields).headline.reason.value == reason
 
 
+def test_a_job_whose_pods_have_failed_had_pods() -> None:
+    """Between two attempts there is none, and the answer says what became of the last one."""
+    found = job_in(Town().node("n0"), status={"failed": 2})
+    assert (found.headline.reason.value, found.headline.sentence) == (
+        "NoPods",
+        "2 pods of the job have failed, and the job controller has not created another yet:"
+        " it waits longer after each failure.",
+    )
+
+
 def test_the_pods_of_a_job_are_told_by_reason() -> None:
     """One pod stands for all with the same reason; those that wait come first, and their reason is the job's."""
     town = Town().node("n0", 1).holds("job-0", "n0", "d0", metadata={"ownerReferences": [OWNER]})

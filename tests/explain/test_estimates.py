@@ -11,6 +11,7 @@ from drayman.api.resource import ResourceClaim
 from drayman.api.times import timestamp_at
 from drayman.explain.answer import Explanation
 from drayman.explain.pod import PodHeadlines, explain_pod
+from drayman.explain.promised import reserved_in
 from drayman.placement.world import World
 from drayman.reasons.reason import Reason
 from simulate.cluster import DRIVER, NOW, claim, cluster, pod
@@ -139,8 +140,10 @@ def test_room_that_is_reserved_for_those_before_is_not_offered() -> None:
     }
     assert "reserved for gang default/g, which comes first" in said["long"].sentence
     assert "it is not known how long the pod runs" in said["silent"].sentence
-    headlines = PodHeadlines(world)
-    assert [headlines.of(each).reason for each in others] == [line.reason for line in said.values()]
+    with reserved_in(world) as reserved:
+        headlines = PodHeadlines(world, reserved)
+        found = [headlines.of(each).reason for each in others]
+    assert found == [line.reason for line in said.values()]
 
 
 def test_those_that_came_earlier_are_not_held_back() -> None:

@@ -11,6 +11,7 @@ from drayman.api.core import Pod, PodCondition
 from drayman.explain.answer import Explanation
 from drayman.explain.hidden import hides_use
 from drayman.explain.pod import PodHeadlines, explain_pod
+from drayman.explain.promised import reserved_in
 from drayman.placement.world import World
 from drayman.reasons.reason import Reason
 from explain.town import Town
@@ -37,7 +38,8 @@ def explained(said: str, unseen: tuple[str, ...]) -> Explanation:
     world, pod = waiting(said)
     world.unseen = unseen
     found = explain_pod(world, pod)
-    assert PodHeadlines(world).of(pod) == found.headline
+    with reserved_in(world) as reserved:
+        assert PodHeadlines(world, reserved).of(pod) == found.headline
     return found
 
 

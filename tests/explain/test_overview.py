@@ -90,6 +90,18 @@ def test_where_nothing_waits_that_is_said() -> None:
     assert found.headline.sentence == "Nothing waits in the cluster; 1 pod runs."
 
 
+def test_what_waits_with_pods_that_have_ended_is_told() -> None:
+    """As a Job does that was suspended when some of its pods had ended, or that waits before it tries again."""
+    made = Town().node("n0", 1)
+    for name, spec in (("held", {"suspend": True}), ("again", {})):
+        owner = {"kind": "Job", "name": name, "uid": f"Job-{name}", "controller": True}
+        made.runs(f"{name}-0", "n0", metadata={"ownerReferences": [owner]})
+        made.pods[-1]["status"] = {"phase": "Failed"}
+        made.jobs.append(named("Job", name, spec=spec, status={"failed": 1}))
+    found = explain_all(made.world())
+    assert told(found) == [("NoPods", "Job/again", 1), ("Suspended", "Job/held", 1)]
+
+
 def test_pods_on_nodes_whose_containers_do_not_run_are_told() -> None:
     """A pod that its node has not started does not count as one that runs."""
     made = Town().node("n0", 1).runs("well", "n0").runs("ill", "n0")

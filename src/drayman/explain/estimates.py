@@ -12,6 +12,7 @@ from msgspec import Struct
 from drayman.api.core import Pod
 from drayman.api.times import timestamp_at
 from drayman.explain.answer import AwaitedEnd, Estimate
+from drayman.placement.nominations import Nominations
 from drayman.placement.reservations.foreseen import Foreseen, Waiting
 from drayman.placement.reservations.making import binding, end_of
 from drayman.placement.reservations.reservation import Reservation
@@ -45,10 +46,11 @@ _NOTHING: Final = Prospect()
 class Prospects:
     """The prospects of what waits in one world."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, nominations: Nominations | None = None) -> None:
+        """`nominations` is what is kept for pods that wait."""
         self._world = world
         self._state = world.state
-        self._foreseen = Foreseen(world, lambda pod: held_by_itself(pod) is None)
+        self._foreseen = Foreseen(world, lambda pod: held_by_itself(pod) is None, nominations)
 
     def of(self, pod: Pod) -> Prospect:
         """What there is to say about a pod, or the gang that it is in. Nothing where no run time is known at all."""
@@ -61,7 +63,7 @@ class Prospects:
         unit, now, standing = waiting.unit, self._world.now, self._foreseen.standing
         found = self._foreseen.decide(waiting)
         if isinstance(found, tuple):
-            if waiting.is_promised_room:
+            if self._foreseen.is_promised_room(waiting):
                 return _NOTHING
             bound = binding(self._state.runs, standing, unit, now)
             if not bound or self._foreseen.beside(waiting, found, bound) is not None:

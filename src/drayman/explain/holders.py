@@ -25,14 +25,17 @@ from drayman.workloads.makers import maker_of
 
 MOST_HOLDERS: Final = 20
 """Named in one explanation; the others are only counted."""
+_NONE: Final[Mapping[str, str]] = {}
 _USED_BY_PODS: Final = (FitTest.RESOURCES, FitTest.PORTS)
 
 
 class Holders:
     """The holders in a cluster, looked up when they are asked for."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, workloads: Mapping[str, str] = _NONE) -> None:
+        """`workloads` are those, by namespace and name, for which devices are reserved, by their names in the ledger."""
         self._world = world
+        self._workloads = workloads
 
     @property
     def _state(self) -> ClusterState:
@@ -59,6 +62,9 @@ class Holders:
         """A short title for a holder: the workload, or the claim and the pods that use it; with the namespace."""
         claim = self._claims.get(holder)
         if claim is None:
+            workload = self._workloads.get(holder)
+            if workload is not None:
+                return f"{workload} (Workload, for which it is reserved)"
             return self._bereft_title(holder) or "an unknown holder"
         kind, _, name = self._whose(claim).partition("/")
         if name:
@@ -72,6 +78,9 @@ class Holders:
         names = tuple(str(device) for device in devices)
         claim = self._claims.get(holder)
         if claim is None:
+            if holder in self._workloads:
+                namespace, _, name = self._workloads[holder].partition("/")
+                return Holder(devices=names, namespace=namespace, workload=f"Workload/{name}")
             return self._bereft(holder, names) or Holder(devices=names, namespace="", visible=False)
         consumers = claim.status.reserved_for
         pods = [self._pods[c.uid] for c in consumers if c.uid in self._pods]
@@ -111,6 +120,8 @@ class Holders:
 
     def group(self, holder: str) -> Hashable:
         """Equal for holders that belong to one workload."""
+        if holder in self._workloads:
+            return self._workloads[holder]
         claim = self._claims.get(holder)
         whose = "" if claim is None else self._whose(claim)
         return (claim.metadata.namespace, whose) if claim is not None and whose else holder

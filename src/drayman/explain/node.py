@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -14,6 +15,7 @@ from drayman.explain.answer import DeviceCount, Explanation, Holder
 from drayman.explain.hidden import hides_use
 from drayman.explain.holders import Holders, joined
 from drayman.explain.pod import PodHeadlines, explained
+from drayman.explain.promised import reserved_in
 from drayman.inventory.identity import DeviceId
 from drayman.placement.demand import Demand
 from drayman.placement.fit import FITS
@@ -122,34 +124,42 @@ def _holders(world: World, standings: list[DeviceStanding]) -> list[Holder]:
 
 def _kept_away(world: World, node: NodeState, pods: list[Pod]) -> Iterator[Explanation]:
     """Pods that wait for a node, by workload, and what keeps them from this one."""
-    headlines = PodHeadlines(world)
-    known_by_demand: dict[Hashable, Headline | None] = {}
+    known: dict[Hashable, Headline | None] = {}
     groups: dict[tuple[str, Maker, str], Explanation] = {}
-    for pod in pods:
-        if pod.spec.node_name:
-            continue
-        demand = headlines.demand(pod)
-        if isinstance(demand, Headline):
-            continue
-        if demand.key not in known_by_demand:
-            known_by_demand[demand.key] = _why_not_here(world, headlines, demand, node)
-        headline = known_by_demand[demand.key]
-        if headline is None:
-            continue
-        whose = known_as(pod)
-        key = (pod.metadata.namespace, whose, headline.reason.value)
-        known = groups.get(key)
-        groups[key] = (
-            Explanation(
-                kind=whose.kind,
-                name=whose.name,
-                namespace=pod.metadata.namespace,
-                headline=headline,
-            )
-            if known is None
-            else msgspec.structs.replace(known, count=known.count + 1)
-        )
+    with reserved_in(world) as reserved:
+        headlines = PodHeadlines(world, reserved)
+        for pod in pods:
+            if pod.spec.node_name:
+                continue
+            with reserved.as_seen_by(pod):
+                demand = headlines.demand(pod)
+                if isinstance(demand, Headline):
+                    continue
+                alike = (demand.key, reserved.view_of(pod))
+                if alike not in known:
+                    why = partial(_why_not_here, world, headlines, demand, node)
+                    first = why()
+                    known[alike] = first and reserved.on_node(first, node.facts.name, why)
+            headline = known[alike]
+            if headline is not None:
+                _add(groups, pod, headline)
     yield from sorted(groups.values(), key=lambda each: (-each.count, each.namespace, each.name))
+
+
+def _add(groups: dict[tuple[str, Maker, str], Explanation], pod: Pod, headline: Headline) -> None:
+    whose = known_as(pod)
+    key = (pod.metadata.namespace, whose, headline.reason.value)
+    known = groups.get(key)
+    groups[key] = (
+        Explanation(
+            kind=whose.kind,
+            name=whose.name,
+            namespace=pod.metadata.namespace,
+            headline=headline,
+        )
+        if known is None
+        else msgspec.structs.replace(known, count=known.count + 1)
+    )
 
 
 def _sentence(unfit: Unfit) -> str:

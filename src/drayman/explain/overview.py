@@ -15,6 +15,7 @@ from drayman.api.pods import is_finished
 from drayman.explain.answer import Explanation
 from drayman.explain.claim import explain_claim, used_claims
 from drayman.explain.pod import PodHeadlines, devices_refused
+from drayman.explain.promised import reserved_in
 from drayman.explain.queues.explaining import QueuedHeadlines, waits_in_queue
 from drayman.explain.workload import Replicated, state_of_job, state_without_pods, why_no_pods
 from drayman.placement.gangs.gang import Flaw, FlawKind, GangKey
@@ -60,15 +61,16 @@ def _overview(world: World, kind: str, name: str, namespace: str | None) -> Expl
 
 def waiting_pods(world: World, pods: Iterable[Pod]) -> list[Explanation]:
     """Pods that wait: one part for each reason of each workload, of each gang, and for each pod that is on its own."""
-    headlines = PodHeadlines(world)
     groups: dict[tuple[Reason, str, Maker | GangKey], list[tuple[Pod, Headline]]] = {}
-    for pod in pods:
-        headline = headlines.of(pod)
-        if headline.reason.kind is not None:
-            # Members of a gang that nothing makes wait for the same reason: they are told about once.
-            together = maker_of(pod) or world.state.gangs.key_of(pod) or known_as(pod)
-            key = (headline.reason, pod.metadata.namespace, together)
-            groups.setdefault(key, []).append((pod, headline))
+    with reserved_in(world) as reserved:
+        headlines = PodHeadlines(world, reserved)
+        for pod in pods:
+            headline = headlines.of(pod)
+            if headline.reason.kind is not None:
+                # Members of a gang that nothing makes wait for the same reason: they are told about once.
+                together = maker_of(pod) or world.state.gangs.key_of(pod) or known_as(pod)
+                key = (headline.reason, pod.metadata.namespace, together)
+                groups.setdefault(key, []).append((pod, headline))
     found = []
     for (_, namespace, together), members in groups.items():
         first, headline = members[0]
@@ -101,10 +103,12 @@ def _known_as(world: World, together: Maker | GangKey, first: Pod) -> Maker:
 
 
 def _others(world: World, namespace: str | None) -> Iterator[Explanation]:
-    """Workloads without pods, and claims that no pod is to use."""
+    """Workloads all of whose pods have ended or are yet to be made, and claims that no pod is to use."""
     objects = world.objects
     queued = QueuedHeadlines(world)
-    makers = {(pod.metadata.namespace, maker_of(pod)) for pod in objects.pods}
+    makers = {
+        (pod.metadata.namespace, maker_of(pod)) for pod in objects.pods if not is_finished(pod)
+    }
     for job in objects.jobs:
         own = job.metadata
         if (own.namespace, Maker("Job", own.name)) not in makers:

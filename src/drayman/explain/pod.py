@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
+from contextlib import nullcontext
 
 import msgspec
 
@@ -19,7 +20,7 @@ from drayman.explain.gang import GangFinding, Gangs, headline_of
 from drayman.explain.hidden import UNTRIED, as_far_as_seen
 from drayman.explain.holders import Holders, holders
 from drayman.explain.nearest import nearest_miss, nearest_site
-from drayman.explain.promised import with_room_kept
+from drayman.explain.promised import Reserved, reserved_in, with_room_kept
 from drayman.explain.queues.explaining import (
     QueuedHeadlines,
     explain_queued_pod,
@@ -59,7 +60,10 @@ def explain_pod(
 
     `planned` is what the world has only because of a plan.
     """
-    found = _placed_or_not(world, pod, planned, with_remedies=with_remedies)
+    # A plan does not count what is reserved for workloads.
+    counted = reserved_in(world) if planned is None else nullcontext(Reserved(world, None))
+    with counted as reserved, reserved.as_seen_by(pod):
+        found = _placed_or_not(world, pod, planned, reserved, with_remedies=with_remedies)
     found = msgspec.structs.replace(found, headline=unscheduled(world, pod, found.headline))
     if pod.status.phase == "Running" or is_finished(pod):
         return found
@@ -68,7 +72,7 @@ def explain_pod(
 
 
 def _placed_or_not(
-    world: World, pod: Pod, planned: Planned | None, *, with_remedies: bool
+    world: World, pod: Pod, planned: Planned | None, reserved: Reserved, *, with_remedies: bool
 ) -> Explanation:
     if is_held_by_queue(world, pod):
         return explain_queued_pod(world, pod)
@@ -76,7 +80,9 @@ def _placed_or_not(
         gangs = Gangs(world, planned)
         found = gangs.of(pod)
         if found is not None:
-            return explain_member(world, pod, gangs, found, planned, with_remedies=with_remedies)
+            return explain_member(
+                world, pod, gangs, found, reserved, planned, with_remedies=with_remedies
+            )
     early = held_back(world, pod)
     if early is not None:
         return _not_to_be_placed(world, pod, early, with_remedies=with_remedies)
@@ -85,10 +91,11 @@ def _placed_or_not(
     early = before_nodes(world, outcome, pod)
     if early is not None:
         return _not_to_be_placed(world, pod, early, with_remedies=with_remedies)
-    prospect = Prospects(world).of(pod)
+    prospect = Prospects(world, reserved.nominations).of(pod)
     if isinstance(outcome, NoNode):
-        base = _pending(world, pod, outcome, planned, with_remedies=with_remedies)
-        first = with_share(world, with_room_kept(world, base.headline, (pod,)), pod)
+        base = _pending(world, pod, outcome, planned, reserved, with_remedies=with_remedies)
+        first = reserved.with_workloads(base.headline, pod)
+        first = with_share(world, with_room_kept(world, first, (pod,)), pod)
         return msgspec.structs.replace(base, headline=first, estimate=prospect.start(first))
     assert isinstance(outcome, Fitting)  # nothing else is being decided
     under_way = volumes_under_way(outcome.found) or prospect.held
@@ -102,13 +109,14 @@ def explain_member(
     pod: Pod,
     gangs: Gangs,
     found: GangFinding,
+    reserved: Reserved,
     planned: Planned | None = None,
     *,
     with_remedies: bool = True,
 ) -> Explanation:
     """The same for a pod of a gang, about which nothing is decided without the others."""
     early = held_back(world, pod)
-    prospect = Prospects(world).of(pod) if early is None else Prospect()
+    prospect = Prospect() if early else Prospects(world, reserved.nominations).of(pod)
     early = early or prospect.held
     first = early or _of_member(world, pod, found)
     if early is not None or (first.reason.kind is Outlook.HELD and not _is_refused(pod, found)):
@@ -119,9 +127,10 @@ def explain_member(
         base = _going_there(base, world, seat.demand, seat.found)
     else:
         waiting = world.state.gangs.waiting(found.key).values()
+        first = reserved.with_workloads(first, pod)
         first = with_room_kept(world, first, (member.pod for member in waiting))
         first = with_share(world, first, pod)
-        base = _member_without_room(world, pod, first, planned)
+        base = _member_without_room(world, pod, first, planned, reserved)
         if with_remedies:
             help_ = remedies_for_gang(world, pod, gangs, found)
             base = msgspec.structs.replace(base, remedies=help_.remedies, untried=help_.untried)
@@ -146,31 +155,33 @@ def _of_member(world: World, pod: Pod, found: GangFinding) -> Headline:
 
 
 def _member_without_room(
-    world: World, pod: Pod, first: Headline, planned: Planned | None
+    world: World, pod: Pod, first: Headline, planned: Planned | None, reserved: Reserved
 ) -> Explanation:
     """What nodes say to the pod, if they refuse it even without the others."""
     outcome = Decider(world.state).round(world.now).consider(pod)
     if not isinstance(outcome, NoNode):
         return explained(world, "Pod", pod.metadata, first)
-    alone = _pending(world, pod, outcome, planned, with_remedies=False)
+    alone = _pending(world, pod, outcome, planned, reserved, with_remedies=False)
     return msgspec.structs.replace(alone, headline=first)
 
 
 class PodHeadlines:
     """The headlines of many pods. Pods that ask for the same share one reason, which is found once."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, reserved: Reserved) -> None:
         self._world = world
+        self._reserved = reserved
         self._round = Decider(world.state).round(world.now)
         self._headlines = Headlines(world.state)
         self._found: dict[Hashable, Found | NotFound] = {}
         self._gangs: Gangs | None = None
-        self._prospects = Prospects(world)
+        self._prospects = Prospects(world, reserved.nominations)
         self._queued = QueuedHeadlines(world)
 
     def of(self, pod: Pod) -> Headline:
-        found = self._of(pod)
-        held = self._prospects.of(pod).held if found.reason is Reason.FITS else None
+        with self._reserved.as_seen_by(pod):
+            found = self._of(pod)
+            held = self._prospects.of(pod).held if found.reason is Reason.FITS else None
         return unscheduled(self._world, pod, held or found)
 
     def _of(self, pod: Pod) -> Headline:
@@ -183,15 +194,17 @@ class PodHeadlines:
             self._gangs = self._gangs or Gangs(self._world)
             gang = self._gangs.of(pod)
             if gang is not None:
-                return _of_member(self._world, pod, gang)
+                return self._reserved.with_workloads(_of_member(self._world, pod, gang), pod)
         demand = self.demand(pod)
         if isinstance(demand, Headline):
             return demand
-        found = self._found.get(demand.key)
+        alike = (demand.key, self._reserved.view_of(pod))
+        found = self._found.get(alike)
         if found is None:
-            found = self._found[demand.key] = self._round.find(demand)
+            found = self._found[alike] = self._round.find(demand)
         if isinstance(found, NotFound):
-            return self._headlines.of(demand, found)
+            first = self._headlines.of(demand, found)
+            return self._reserved.with_workloads(first, pod, demand.key)
         under_way = volumes_under_way(found)
         if under_way is not None:
             return under_way
@@ -312,6 +325,7 @@ def _pending(
     pod: Pod,
     outcome: NoNode,
     planned: Planned | None,
+    reserved: Reserved,
     *,
     with_remedies: bool,
 ) -> Explanation:
@@ -321,7 +335,7 @@ def _pending(
     # What an earlier attempt left behind is in the way everywhere: no node lacks anything.
     site = None if first.reason is Reason.CLAIM_LEFT_BEHIND else nearest_site(survey)
     searched = first.reason is not Reason.SEARCH_LIMIT
-    known = Holders(world)
+    known = Holders(world, reserved.by_holder)
     mistakes = mistaken_values(survey)
     base = msgspec.structs.replace(
         explained(world, "Pod", pod.metadata, first),

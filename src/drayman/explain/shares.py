@@ -46,4 +46,4 @@ def part_of_queue(state: ClusterState, unit: Unit, now: float) -> str:
             )
         return f"These are less important, in the same queue, and may have to make way: {and_list(names)}."
     used, share = book.sums.used.get(leaf, NOTHING).gpu, shares.of_queues().get(leaf, 0)
-    return f"Queue {leaf} uses {used} of its fair share of {float(share):g} GPUs: nobody has to make way."
+    return f"Queue {leaf} uses {float(used):g} of its fair share of {float(share):g} GPUs: nobody has to make way."

@@ -15,6 +15,7 @@ from drayman.api.pods import is_finished, is_leaving
 from drayman.api.workloads import DaemonSet, Deployment, ReplicaSet, StatefulSet
 from drayman.explain.answer import Explanation
 from drayman.explain.pod import PodHeadlines, explain_pod, explained
+from drayman.explain.promised import reserved_in
 from drayman.explain.queues.explaining import explain_queued_job, waits_in_queue
 from drayman.explain.remedies import remedies_for_job
 from drayman.placement.world import World
@@ -114,6 +115,9 @@ def why_no_pods(job: Job) -> str:
         return "The job gets no pods while spec.parallelism is 0."
     if not is_ours(job):
         return f"The job is left to {job.spec.managed_by}, which has not created any pods for it."
+    if job.status.failed:
+        failed = f"{counted(job.status.failed, 'pod')} of the job {_have(job.status.failed)} failed"
+        return f"{failed}, and the job controller has not created another yet: it waits longer after each failure."
     return "The job controller has not created any pods for the job."
 
 
@@ -201,9 +205,10 @@ def explain_pods(world: World, whole: Whole, pods: Sequence[Pod]) -> Explanation
 def _parts(world: World, pods: Sequence[Pod]) -> tuple[Explanation, ...]:
     """One pod for each reason, those that wait first, then by how many it stands for."""
     groups: dict[Reason, list[Pod]] = {}
-    headlines = PodHeadlines(world)
-    for pod in pods:
-        groups.setdefault(headlines.of(pod).reason, []).append(pod)
+    with reserved_in(world) as reserved:
+        headlines = PodHeadlines(world, reserved)
+        for pod in pods:
+            groups.setdefault(headlines.of(pod).reason, []).append(pod)
     ordered = sorted(
         groups.items(), key=lambda item: (item[0].kind is None, -len(item[1]), item[0].value)
     )
@@ -240,6 +245,10 @@ def _summary(parts: Sequence[Explanation], total: int, wanted: int, noun: str) -
     those = "" if waiting == parts[0].count else f", {parts[0].count:,} of them for this reason"
     sentence = f"{waiting:,} of {counted(total, 'pod')} {verb}{those}: {first.sentence}"
     return msgspec.structs.replace(first, sentence=f"{sentence}{to_come}")
+
+
+def _have(number: int) -> str:
+    return "has" if number == 1 else "have"
 
 
 def _are(number: int) -> str:

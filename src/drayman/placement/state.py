@@ -288,6 +288,11 @@ class ClusterState(ClaimBook):
         """The cluster as if it were unused, except for these claims, which keep their devices."""
         return Emptied(self, held, untainted=untainted)
 
+    def without_pods(self) -> Callable[[], Emptied]:
+        """Makes the cluster without its pods, in which all devices are held that are held now: also those that are kept for pods."""
+        held = tuple(self.ledger.holders())
+        return lambda: Emptied(self, (), held, untainted=False)
+
     def counts(self, uid: str) -> bool:
         """Whether a pod counts on a node."""
         return self._nodes.find(uid) is not None
@@ -304,13 +309,13 @@ class ClusterState(ClaimBook):
         """Count what a pod will get on a node as taken, though others may still have it."""
         self._nodes.place(needs, node)
         for number, allocation in enumerate(devices):
-            self.hold(_promised(needs.uid, number), allocation)
+            self.hold(promised_holder(needs.uid, number), allocation)
 
     def give_up_room(self, uid: str, devices: int) -> None:
         """The inverse of `keep_room`. Wakes no pods."""
         self._nodes.displace(uid)
         for number in range(devices):
-            self.release(_promised(uid, number))
+            self.release(promised_holder(uid, number))
 
     def room_is_free(self) -> None:
         """What was kept for a pod is available to all pods."""
@@ -349,7 +354,7 @@ class ClusterState(ClaimBook):
         self._wake(Wake.ANYTHING)
 
 
-def _promised(uid: str, number: int) -> str:
+def promised_holder(uid: str, number: int) -> str:
     """The holder name for devices that are kept for a pod: one that no claim can have."""
     return f"{_PROMISED}{uid} {number}"
 

@@ -26,7 +26,7 @@ from drayman.api.storage import (
     StorageClass,
 )
 from drayman.inventory.inventory import Inventory
-from drayman.inventory.ledger import Ledger, holder_of
+from drayman.inventory.ledger import Holding, Ledger, holder_of
 from drayman.inventory.undo import UndoLog
 from drayman.inventory.view import NodeView
 from drayman.placement.claim_book import ClaimBook, Released
@@ -151,7 +151,7 @@ class _Real(Surroundings, Protocol):
 
 
 class Emptied:
-    """A cluster without pods, in which only the given claims hold devices.
+    """A cluster without pods, in which only the given claims and other holders hold devices.
 
     With `untainted`, nodes are neither tainted nor cordoned nor spot, and devices are not tainted either.
     """
@@ -162,7 +162,14 @@ class Emptied:
     soft_taints: Final = 0
     mix: Final = NO_MIX
 
-    def __init__(self, real: _Real, held: Iterable[ResourceClaim], *, untainted: bool) -> None:
+    def __init__(
+        self,
+        real: _Real,
+        held: Iterable[ResourceClaim],
+        holders: Iterable[tuple[str, tuple[Holding, ...]]] = (),
+        *,
+        untainted: bool,
+    ) -> None:
         self.marks = real.marks
         self.mapped_devices = real.mapped_devices
         self.static_verdicts = real.static_verdicts
@@ -173,6 +180,8 @@ class Emptied:
         self._ledger = Ledger(self._log)
         for claim in held:
             self._ledger.observe_claim(claim)
+        for holder, holdings in holders:
+            self._ledger.observe(holder, holdings)
         self._inventory = real.inventory
         self.allowance = real.inventory.allowance
         self.has_floating_devices = real.has_floating_devices

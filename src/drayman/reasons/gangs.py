@@ -29,7 +29,6 @@ from drayman.placement.joint.stated_needs import Scarce
 from drayman.placement.nodes import NodeState
 from drayman.placement.placing import NotFound
 from drayman.placement.state import ClusterState
-from drayman.placement.trial import Emptied
 from drayman.reasons.headline import Headlines
 from drayman.reasons.locality import LocalityRefusal, locality_refusal
 from drayman.reasons.planned import Planned
@@ -230,12 +229,7 @@ class GangReasons:
 
     def _other_members(self) -> Planned:
         """What others of the gang would take is not in use."""
-        claims = tuple(self._state.allocated_claims())
-
-        @cache
-        def before() -> Emptied:
-            return self._state.emptied(claims)
-
+        before = cache(self._state.without_pods())
         nodes = self._state.nodes
         return Planned(lambda name: before().view(nodes[name]), "other pods of the gang")
 

@@ -33,7 +33,7 @@ from drayman.placement.schedulers import awaits_scheduler, scheduler_of
 from drayman.placement.spending import is_otherwise
 from drayman.placement.state import ClusterState
 from drayman.placement.wake import Wake
-from drayman.scheduler.admitted_room import AdmittedRoom
+from drayman.quota.fitting.admitted_room import AdmittedRoom
 from drayman.scheduler.binding import Binder
 from drayman.scheduler.keeping import RoomKeeper
 from drayman.scheduler.queue import Queue

@@ -36,10 +36,10 @@ from drayman.placement.nominations import Nominations
 from drayman.placement.reservations.reservation import Reservation
 from drayman.placement.schedulers import DEFAULT_SCHEDULER
 from drayman.placement.state import ClusterState
+from drayman.quota.fitting.admitted_room import AdmittedRoom
 from drayman.quota.shares.live import LiveShares
 from drayman.reasons.volumes import volumes_pending
 from drayman.reasons.waiting import unready
-from drayman.scheduler.admitted_room import AdmittedRoom
 from drayman.scheduler.binding import Binder
 from drayman.scheduler.cycle import PATIENCE_S, Cycle, Refused
 from drayman.scheduler.decision_log import DecisionLog

@@ -74,6 +74,31 @@ async def test_an_evicted_pod_is_deleted_and_its_workload_goes_with_it() -> None
         assert [each.metadata.name for each in await room.place.pods()] == ["high"]
 
 
+async def test_a_pod_that_waits_may_change_its_queue() -> None:
+    """As a suspended Job may: its Workload follows, and the pod starts. Without the label it stays where it is."""
+    async with waiting_room() as room:
+        await room.queue(cpu=1)
+        await room.place.create(PODS, pod("a", queue="nowhere"))
+        await room.workload(waiting("Misconfigured"), "a")
+        await room.place.patch(PODS, "a", {"metadata": {"labels": {QUEUE: None}}})
+        await room.place.patch(PODS, "a", {"metadata": {"labels": {QUEUE: "q"}}})
+        await room.place.until_one(PODS, "a", free)
+        assert (await room.workload(admitted, "a")).spec.queue_name == "q"
+
+
+async def test_a_group_that_waits_changes_its_queue_with_its_last_pod() -> None:
+    """As long as its pods disagree, its Workload stays where it is."""
+    async with waiting_room() as room:
+        await room.queue(cpu=2)
+        for name in ("a", "b"):
+            await member(room, name, queue="nowhere")
+        await room.workload(waiting("Misconfigured"))
+        for name in ("a", "b"):
+            await room.place.patch(PODS, name, {"metadata": {"labels": {QUEUE: "q"}}})
+        for name in ("a", "b"):
+            await room.place.until_one(PODS, name, free)
+
+
 async def test_a_gate_that_somebody_removes_does_not_help() -> None:
     """A pod that runs without quota is deleted."""
     async with waiting_room() as room:

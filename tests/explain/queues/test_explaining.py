@@ -58,6 +58,17 @@ def test_each_remedy_helps(case: Case) -> None:
         assert KEY in Line(after).settled.given, remedy.sentence
 
 
+def test_a_command_means_workloads_of_kueue() -> None:
+    """A server with Workloads of scheduling.k8s.io, such as `drayman up`, takes the bare name of the kind for those."""
+    hall = one_queue().workload("w", "q", 1, active=False)
+    assert [remedy.commands for remedy in explained(hall.world()).remedies] == [
+        (
+            "kubectl patch workloads.kueue.x-k8s.io w -n default --type=json -p"
+            """ '[{"op":"add","path":"/spec/active","value":true}]'""",
+        )
+    ]
+
+
 def test_a_remedy_that_helps_only_others_is_not_named() -> None:
     """If the end of a workload serves those that are ahead, it is not named."""
     hall = one_queue().workload("holder", "q", 4, has="f")
@@ -186,3 +197,11 @@ def test_who_has_no_room_is_told_what_admission_says(
     place = explained(hall().world()).queue
     assert place is not None
     assert (place.reason, message in place.message) == (reason, True), place.message
+
+
+def test_it_is_said_that_no_room_was_searched_for() -> None:
+    """Remedies are about quota: that none was found does not mean that there is none, such as a node to uncordon."""
+    assert (
+        explained(small_node().world()).untried
+        == "Changes that would make room on nodes were not tried."
+    )

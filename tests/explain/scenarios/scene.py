@@ -5,6 +5,7 @@ Everything is as an API server would accept it, so that the same objects can be 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -13,6 +14,7 @@ from drayman.api.codec import convert, to_dict
 from drayman.api.core import Namespace, Node, Pod
 from drayman.api.custom_groups import KaiQueue
 from drayman.api.jobs import Job
+from drayman.api.kueue_workload import Workload
 from drayman.api.pod_groups import PodGroup
 from drayman.api.resource import (
     DeviceClass,
@@ -26,6 +28,7 @@ from drayman.api.workloads import Lease
 from drayman.drivers.profiles import parse_profiles, simulate
 from drayman.inventory.features import Features
 from drayman.placement.world import Objects, World
+from drayman.quota.fitting.rooms import ROOM
 from oracle.build import claim as claim_of
 from oracle.build import device, device_class, exactly, label_selector, piece
 from oracle.nodes import JsonObject
@@ -54,6 +57,7 @@ TYPES: dict[str, Any] = {
     "storage_classes": StorageClass,
     "jobs": Job,
     "leases": Lease,
+    "queued_workloads": Workload,
 }
 
 Wanted: TypeAlias = Mapping[str, JsonObject | str | None]
@@ -126,6 +130,41 @@ class Scene:
         """A DeviceTaintRule for the devices that the selector says (`driver`, `pool`, `device`)."""
         spec = {"deviceSelector": selector, "taint": {"key": key, "effect": effect}}
         return self.add("taint_rules", {"metadata": self._metadata(name, "rule", ""), "spec": spec})
+
+    def admitted(self, name: str, template: str, *places: tuple[str, str]) -> Scene:
+        """The Workload of a job, admitted, with a place for each of its pods: a node, and devices of it (`gpu-0 gpu-1`) that a claim from
+        this template gets."""
+        template_of_pods = self._pod(name, "default", {"gpus": template}, {})
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": f"job-{name}"}
+        record = [
+            {
+                "podSet": "main",
+                "number": number,
+                "node": node,
+                "devices": [
+                    {"devices": {"results": [_result(self.driver, node, d) for d in names.split()]}}
+                ],
+            }
+            for number, (node, names) in enumerate(places)
+        ]
+        metadata = self._metadata(f"job-{name}", "workload", "default")
+        metadata["ownerReferences"] = [{**owner, "controller": True}]
+        metadata["annotations"] = {ROOM: json.dumps({"places": record})}
+        pods = {"spec": template_of_pods["spec"]}
+        assigned = {"name": "main", "count": len(places)}
+        made = {
+            "metadata": metadata,
+            "spec": {"podSets": [{"name": "main", "count": len(places), "template": pods}]},
+            "status": {
+                "admission": {"clusterQueue": "all", "podSetAssignments": [assigned]},
+                "conditions": [
+                    {"type": each, "status": "True", "reason": "x", "message": ""}
+                    | {"lastTransitionTime": _SINCE}
+                    for each in ("QuotaReserved", "Admitted")
+                ],
+            },
+        }
+        return self.add("queued_workloads", made)
 
     def leases(self, *found: JsonObject) -> Scene:
         """The Leases of schedulers: without this, they could not be read."""

@@ -22,9 +22,9 @@ from drayman.placement.decision.deciding import Decider
 from drayman.placement.decision.placements import Placement
 from drayman.placement.nominations import Nominations
 from drayman.placement.state import ClusterState
+from drayman.quota.fitting.admitted_room import AdmittedRoom
 from drayman.quota.fitting.fitter import Moved, Unfit
 from drayman.quota.fitting.rooms import ROOM, Rooms
-from drayman.scheduler.admitted_room import AdmittedRoom
 from drayman.workloads.queued import life
 from drayman.workloads.queued.kinds import Ended
 from quota.fitting.clusters import NAMESPACE, add_node, make_node, make_state, template, whole

@@ -47,9 +47,9 @@ from drayman.placement.nominations import Nominations
 from drayman.placement.pauses import completed
 from drayman.placement.placing import Placer
 from drayman.placement.state import ClusterState
+from drayman.quota.fitting.admitted_room import AdmittedRoom
 from drayman.quota.shares.live import LiveShares
 from drayman.quota.shares.reach import Reaching
-from drayman.scheduler.admitted_room import AdmittedRoom
 from drayman.scheduler.binding import _sharing
 from drayman.scheduler.cycle import Cycle, Refused
 from drayman.scheduler.following import Follower

@@ -413,6 +413,20 @@ def test_the_places_of_admitted_workloads_are_theirs() -> None:
     assert everything(world.state) == before
 
 
+def test_room_is_made_where_a_pod_has_a_place_that_is_too_small() -> None:
+    """As after its claim template was replaced. Its own place is not in its way."""
+    places = [{"podSet": "main", "number": 0, "node": "a", "devices": [allocation("a", "gpu-0")]}]
+    mine = {"labels": {"kueue.x-k8s.io/podset": "main"}, "ownerReferences": [TRAIN]}
+    first = pod("first", "four", metadata=mine)
+    world = fragmented(
+        {"a": 4, "b": 4},
+        [running("x", "a", [1]), running("y", "b", [0, 1])],
+        [first],
+        queued_workloads=(admitted(first, 1, places),),
+    )
+    assert moved(proposal(world)) == {"x": ("a", "b")}
+
+
 TRAIN = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "job-train"}
 
 

@@ -85,7 +85,7 @@ def used_up(limit: Limit, shares: Shares, user: User) -> StatusError:
     """A user may have no more of something at the moment. Says how much of it there is, and which users have it."""
     own, other, others = shares.use_of(user)
     most, taken = limit.shown(shares.most), limit.shown(shares.taken)
-    alone = limit.shown((shares.most - shares.reserve) // 2)
+    alone = limit.shown(-(-(shares.most - shares.reserve) // 2))
     who = f'{limit.shown(own)} by "{user.name}"'
     if other:
         who += f' and {limit.shown(others)} by "{other}"'

@@ -176,7 +176,7 @@ class ChargedPods:
         self._revisions: Bounded[str, int] = Bounded(_MOST_NAMESPACES)
         self._listeners: list[Callable[[Key], None]] = []
         self._held_back: dict[str, set[Key]] = {}
-        """Workloads whose quota could not be released, by namespace."""
+        """Workloads whose quota could not be given back, by namespace."""
         self.loop = Loop("pods without quota", self._attend, workers=1)
         pods = shared.informers.informer(PODS)
         pods.add_handler(self._pod_changed)
@@ -253,18 +253,13 @@ class ChargedPods:
 
     def _handles(self, metadata: ObjectMeta) -> list[str]:
         """By which the pods of a Workload are known here."""
-        found = dict.fromkeys(owner.uid for owner in metadata.owner_references)
+        owners = [owner.uid for owner in metadata.owner_references]
         if JOB_UID in metadata.labels:  # Also when that is gone, and its pods are not.
-            found[metadata.labels[JOB_UID]] = None
-        left = list(found)
-        while left:
-            for uid in self._made.get(left.pop(), ()):
-                if uid not in found:
-                    found[uid] = None
-                    left.append(uid)
+            owners.append(metadata.labels[JOB_UID])
+        found = _reachable(owners, self._made)
         if is_group_workload(metadata.annotations):
-            return [*found, f"{metadata.namespace}/{metadata.name}"]
-        return list(found)
+            found.append(f"{metadata.namespace}/{metadata.name}")
+        return found
 
     # Following.
 
@@ -277,10 +272,10 @@ class ChargedPods:
         self._changed(namespace)
 
     def _link(self, uid: str) -> None:
-        """Note what an object is a part of. As long as pods of it run that does not become less."""
+        """Note what an object is a part of. That does not become less as long as pods run that are a part of it."""
         before, maker = self._makers.pop(uid, set()), self._maker.get(uid)
         makers = set() if maker is None else {maker}
-        if uid in self._running:
+        if any(each in self._running for each in _reachable([uid], self._made)):
             makers |= before
         for each in before - makers:
             self._made[each].discard(uid)
@@ -306,9 +301,11 @@ class ChargedPods:
         handles = set() if over else {*_handles_of(pod), *kept}
         before = {*_handles_of(pod), *kept}
         before.update(() if notice.old is None else _handles_of(notice.old))
+        above = _reachable(before, self._makers)
         self._file(metadata.uid, key, before, handles)
         if over:
             self._places.pop(metadata.uid, None)
+            self._release(above)
         if over or pod.spec.node_name:
             self._short.pop(metadata.uid, None)
         if over or not pod.spec.node_name:
@@ -331,12 +328,13 @@ class ChargedPods:
         for handle in set(before) - set(handles):
             _drop(self._running, handle, uid)
             if handle not in self._running:
-                self._link(handle)
+                for each in _reachable([handle], self._makers):
+                    self._link(each)
         for handle in handles:
             self._running.setdefault(handle, {})[uid] = key
 
     def listen(self, listener: Callable[[Key], None]) -> None:
-        """`listener` is called with the key of a Workload whose quota could not be released, when that may have changed."""
+        """`listener` is called with the key of a Workload whose quota may be given back when a pod of it has ended."""
         self._listeners.append(listener)
 
     def _pods_on_nodes(self, workload: Known) -> int:
@@ -347,7 +345,7 @@ class ChargedPods:
         )
 
     def _holds_back(self, workload: Known) -> bool:
-        """Whether quota cannot be released yet. A caller that wants to is notified when that may have changed."""
+        """Whether quota cannot be given back yet. Whoever wants to is told when that may have changed."""
         status = workload.status
         if life.is_finished(status) or not life.holds_quota(status):
             return False
@@ -374,11 +372,15 @@ class ChargedPods:
                 listener(key)
 
     def is_in_use(self, workload: Known) -> bool:
-        """Whether pods of a Workload are on nodes. A caller that waits for their end is notified when that may have changed."""
-        found = any(pod.spec.node_name for pod in self.pods_of(workload))
-        if found:
-            self._held_back.setdefault(workload.key[0], set()).add(workload.key)
-        return found
+        """Whether pods of a Workload are on nodes."""
+        return any(pod.spec.node_name for pod in self.pods_of(workload))
+
+    def _release(self, handles: Iterable[str]) -> None:
+        for handle in handles:
+            for known in self._shared.book.of_owner(handle):
+                if known.is_leaving:
+                    for listener in self._listeners:
+                        listener(known.key)
 
     def _changed(self, namespace: str) -> None:
         self._revision += 1
@@ -521,3 +523,15 @@ def _drop(index: dict[str, dict[str, Key]], name: str, uid: str) -> None:
     found.pop(uid, None)
     if not found:
         index.pop(name, None)
+
+
+def _reachable(uids: Iterable[str], links: Mapping[str, Iterable[str]]) -> list[str]:
+    """These, and all to which links lead from them, directly or through others."""
+    found = dict.fromkeys(uids)
+    left = list(found)
+    while left:
+        for uid in links.get(left.pop(), ()):
+            if uid not in found:
+                found[uid] = None
+                left.append(uid)
+    return list(found)

@@ -221,6 +221,8 @@ class PodGroups:
             self.loop.queue.add_after(key, _SOON_S)
         elif is_stopped(workload):
             await release_quota(self._shared, workload)
+        elif not life.holds_quota(workload.status):
+            await self._writes.keep_in_step([each.pod for each in members], workload)
 
     async def _leave(self, key: Key, members: Sequence[Member], workload: Known) -> None:
         """Somebody deletes the Workload: what runs is stopped first."""

@@ -14,7 +14,7 @@ from drayman.cluster.patches import json_patch
 from drayman.cluster.resources import PODS, JsonObject
 from drayman.controllers.quota.book import Known
 from drayman.controllers.quota.shared import Shared
-from drayman.workloads.queued.names import FINALIZER
+from drayman.workloads.queued.names import FINALIZER, QUEUE
 from drayman.workloads.queued.pods import release
 from drayman.workloads.queued.starting import additions_for
 
@@ -66,6 +66,16 @@ class PodWrites:
         await self._patch(body, release(body, added[pod_set.name]))
         queue = status.admission.cluster_queue
         self.record(pod, "Normal", "Started", f"Admitted by clusterQueue {queue}")
+
+    async def keep_in_step(self, pods: Sequence[Pod], workload: Known) -> None:
+        """A Workload that waits is in the queue that its pods name. If they disagree, or name none any more, it stays where it is."""
+        queues = {pod.metadata.labels.get(QUEUE, "") for pod in pods}
+        if len(queues) != 1 or not queues.isdisjoint(("", workload.spec.queue_name)):
+            return
+        change = {"op": "add", "path": "/spec/queueName", "value": queues.pop()}
+        await self._shared.book.change(workload, [change])
+        note = f"Updated not matching Workload: {workload.name}"
+        self.record(pods[0], "Normal", "UpdatedWorkload", note)
 
     async def delete(self, pod: Pod, reason: str, why: str) -> None:
         """Delete exactly this pod. One that is gone is not an error."""

@@ -140,6 +140,8 @@ class QueuedPods:
         elif is_stopped(workload):
             # Nothing of it runs: it keeps its place and waits again.
             await release_quota(self._shared, workload)
+        elif not life.holds_quota(workload.status):
+            await self._writes.keep_in_step([pod], workload)
 
     async def _running(self, pod: Pod, workload: Known) -> None:
         if not may_run(workload) or workload.is_leaving:

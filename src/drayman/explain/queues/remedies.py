@@ -70,7 +70,7 @@ class _Search:
         elif reason is Reason.QUEUE_INACTIVE:
             yield from self._resume(entry, queue)
         elif reason is Reason.QUOTA_WITHOUT_ROOM:
-            return  # a matter of nodes
+            self.untried = "Changes that would make room on nodes were not tried."
         elif queue is not None and queue.node is not None and self._key in queue.waiting:
             yield from self._for_quota(entry, queue, reason)
 

@@ -5,16 +5,21 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from typing import Final
 
 from drayman.api.codec import encode_json
 from drayman.api.core import Pod
 from drayman.explain.answer import Operation
 
+_RESOURCES: Final = {"Workload": "workloads.kueue.x-k8s.io"}
+"""What kubectl is told of kinds whose name alone means one of another group: scheduling.k8s.io has Workloads, too."""
+
 
 def patch_command(operation: Operation) -> str:
     text = encode_json([dict(step) for step in operation.patch]).decode()
+    resource = _RESOURCES.get(operation.kind, operation.kind.lower())
     return (
-        f"kubectl patch {operation.kind.lower()} {operation.name}{_namespace(operation.namespace)}"
+        f"kubectl patch {resource} {operation.name}{_namespace(operation.namespace)}"
         f" --type=json -p {shlex.quote(text)}"
     )
 

@@ -25,6 +25,7 @@ from drayman.placement.gangs.gang import GangKey
 from drayman.placement.gangs.importance import importance_of_waiting
 from drayman.placement.joint.gangs import GangDecider, NoRoom, Starting
 from drayman.placement.joint.seating import Seat, Seats, taken_as_it_is
+from drayman.placement.nominations import Nominations
 from drayman.placement.pauses import completed
 from drayman.placement.reservations.making import (
     MOST_RESERVATIONS,
@@ -49,11 +50,6 @@ class Waiting(Struct, frozen=True, eq=False):
     gang: GangKey | None
 
     @property
-    def is_promised_room(self) -> bool:
-        """Whether others are preempted for it: what it gets is not for those before it to have, and it needs no other room."""
-        return any(pod.status.nominated_node_name for pod in self.unit.pods)
-
-    @property
     def likeness(self) -> Hashable:
         """Equal for pods of one owner: where one of them finds no room, neither do the others."""
         pod = self.unit.pods[0]
@@ -64,12 +60,19 @@ class Waiting(Struct, frozen=True, eq=False):
 class Foreseen:
     """What waits in one world, and what is reserved for it."""
 
-    def __init__(self, world: World, waits: Callable[[Pod], bool]) -> None:
-        """`waits` tells which pods without a node the scheduler may place."""
+    def __init__(
+        self,
+        world: World,
+        waits: Callable[[Pod], bool],
+        nominations: Nominations | None = None,
+    ) -> None:
+        """`waits` tells which pods without a node the scheduler may place, `nominations` what is kept for some of them."""
         self._world = world
         self._waits = waits
         self._state = world.state
-        self._round = Decider(world.state).round(world.now)
+        decider = Decider(world.state, nominations=nominations)
+        self._nominations = decider.nominations
+        self._round = decider.round(world.now)
         self._gangs = GangDecider(
             self._round, Domains(world.state), CopyCounts(world.state), Policy.BEST
         )
@@ -88,7 +91,7 @@ class Foreseen:
         refused: set[Hashable] = set()
         departures = self._state.runs.departures(self._world.now)
         for each in islice(self.units.values(), MOST_BEFORE):
-            if each.likeness in refused or each.is_promised_room:
+            if each.likeness in refused or self.is_promised_room(each):
                 continue
             outcome = self.decide(each)
             if outcome is None or isinstance(outcome, tuple):
@@ -99,6 +102,13 @@ class Foreseen:
             if len(standing) == MOST_RESERVATIONS:
                 break
         return standing
+
+    def is_promised_room(self, waiting: Waiting) -> bool:
+        """Whether room is kept for a unit: what it gets is not for those before it to have, and it needs no other room."""
+        return any(
+            pod.status.nominated_node_name or pod.metadata.uid in self._nominations
+            for pod in waiting.unit.pods
+        )
 
     def reserve(
         self, waiting: Waiting, standing: list[Reservation], departures: list[Departure]
@@ -128,7 +138,8 @@ class Foreseen:
             if isinstance(outcome, Fitting):
                 return (Seat(outcome.demand, taken_as_it_is(outcome.found)),)
             return outcome if isinstance(outcome, NoNode) else None
-        decided = self._gangs.decide_about(waiting.gang, waiting.unit.pods)
+        with self._nominations.as_seen_by(waiting.unit.pods[0]):
+            decided = self._gangs.decide_about(waiting.gang, waiting.unit.pods)
         if isinstance(decided, Starting):
             return decided.seats
         return decided if isinstance(decided, NoRoom) else None

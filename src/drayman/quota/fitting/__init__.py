@@ -17,6 +17,7 @@ Step 1 belongs between the decision of a cycle and its effect: a workload that h
 (`Waiting.refuse(entry, Again.ALONE)`, so that others of its queue are tried), before its quota is counted, and woken when the state of the
 cluster calls its `wake`. Whom to drive out for room is tried with `clearing`, by the rules of `quota/preemption/for_room.py`.
 
-The scheduler does step 2 on its own state (`scheduler/admitted_room.py`), so that nobody else gets the room. The other modules: `expecting`
-makes the pods that a workload will have, `fitter` finds places for them, `reservation` is the result as data, `book` counts it in a state.
+The scheduler does step 2 on its own state (`admitted_room`), so that no other pod gets the room; explanations do the same on theirs. The
+other modules: `expecting` makes the pods that a workload will have, `fitter` finds places for them, `reservation` is the result as data,
+`book` counts it in a state.
 """

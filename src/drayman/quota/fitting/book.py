@@ -19,7 +19,7 @@ from drayman.api.pods import is_leaving
 from drayman.api.resource import AllocationResult, ResourceClaim
 from drayman.inventory.identity import DeviceId
 from drayman.placement.fit import FITS, NodeFacts, PodNeeds
-from drayman.placement.state import ClusterState
+from drayman.placement.state import ClusterState, promised_holder
 from drayman.quota.fitting.reservation import ReservedPlace, RoomReservation
 
 PlaceChanged = Callable[[Pod, ReservedPlace | None], None]
@@ -233,6 +233,11 @@ class RoomBook:
     def counts(self, place: ReservedPlace) -> bool:
         """Whether a place still counts: its pod is not bound."""
         return place.uid in self._counted
+
+    def holders(self, place: ReservedPlace) -> tuple[str, ...]:
+        """The names under which the ledger has the devices of a place that counts."""
+        own = (promised_holder(place.uid, number) for number in range(len(place.devices)))
+        return (*own, *(_holder(claim.uid) for claim in place.claims))
 
     def _report(self, pod: Pod, place: ReservedPlace | None) -> None:
         if self._changed is not None:

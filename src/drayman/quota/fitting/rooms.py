@@ -293,7 +293,7 @@ class Rooms:
             return None
         for handle in handles_of_pod(pod):
             self._pods.setdefault(handle, {})[pod.metadata.uid] = pod
-        key = self._workload_of(pod)
+        key = self.workload_of(pod)
         reservation = None if key is None else self.book.get(key)
         # Where a pod may go that is held by a gate is not settled: pods of a topology get their domain when it is removed.
         if key is None or reservation is None or pod.spec.scheduling_gates:
@@ -350,7 +350,8 @@ class Rooms:
             self._handles[key] = handles
             self._by_handle.update(dict.fromkeys(handles, key))
 
-    def _workload_of(self, pod: Pod) -> str | None:
+    def workload_of(self, pod: Pod) -> str | None:
+        """The key of the workload that a pod is of; None if it is of none that is followed."""
         known = map(self._by_handle.get, handles_of_pod(pod))
         return next((key for key in known if key is not None), None)
 

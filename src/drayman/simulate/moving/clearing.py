@@ -71,6 +71,8 @@ class MoverSearch:
             kinds.setdefault(demand.key, []).append(demand)
         chosen: Chosen = {}
         with self._state.trial() as trial:
+            # A plan that is made beside what is kept for its own pod does not stand when that is given up.
+            self._deciding.give_up_places(demands)
             for alike in sorted(kinds.values(), key=lambda alike: -_size(alike[0])):
                 if not self._seat(trial, names, alike, chosen):
                     return None

@@ -171,10 +171,15 @@ class Deciding:
     def take(self, seats: Seats) -> None:
         """In a trial: the pods are there."""
         for seat in seats:
-            place = self._places.get(seat.demand.pod.metadata.uid)
+            self.give_up_places((seat.demand,))
+            self.round.suppose(seat.demand, seat.found)
+
+    def give_up_places(self, demands: Iterable[Demand]) -> None:
+        """In a trial: nothing is kept any more for the pods that ask for this."""
+        for demand in demands:
+            place = self._places.get(demand.pod.metadata.uid)
             if place is not None:
                 self._give_up(place)
-            self.round.suppose(seat.demand, seat.found)
 
     def why(self, outcome: NoPlacement | NoRoom | Flawed | Incomplete | None, pod: Pod) -> Headline:
         """Why a pod, or its gang, waits about which this was decided."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from drayman.placement.decision.deciding import Decider
 from drayman.placement.decision.placements import Placement
 from drayman.placement.nominations import Nominations
+from drayman.quota.fitting.admitted_room import AdmittedRoom
 from drayman.quota.fitting.rooms import Rooms
-from drayman.scheduler.admitted_room import AdmittedRoom
 from quota.fitting.clusters import content
 from quota.fitting.test_rooms import admitted, make_cluster, make_pod, make_workload
 
