@@ -568,7 +568,7 @@ async def reach_of_a_queue(_: Town, count: int) -> None:
     yard.add("first", "new")
     for _ in range(count):
         found, _ = reaching.of("first", 0.0)
-        assert [list(each.given) for each in found] == [["b"]]
+        assert [list(each.first) for each in found] == [["b"]]
 
 
 SCENES: dict[str, Scene] = {

@@ -133,6 +133,6 @@ def test_nobody_is_in_reach_who_has_only_their_own() -> None:
     yard.add("a0", "a")
     reaches, retry = Reaching(yard.state, yard.shares).of("a0", 0.0)
     assert [each.means for each in reaches] == [Means.RECLAIM]
-    assert set(reaches[0].given) <= {f"b{number}" for number in range(4)}
-    assert len(reaches[0].given) == 2
+    assert set(reaches[0].first) <= {f"b{number}" for number in range(4)}
+    assert len(reaches[0].first) == 2
     assert retry is None

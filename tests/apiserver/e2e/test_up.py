@@ -342,7 +342,7 @@ def test_in_the_background_and_back(data: Path) -> None:
         status = json.loads(drayman("status", "-o", "json", *where).stdout)
         assert yaml.safe_load(drayman("status", "-o", "yaml", *where).stdout) == status
         assert (status["running"], status["url"]) == (True, url)
-        assert status["schedulerNames"] == ["default-scheduler", "drayman"]
+        assert status["schedulerNames"] == ["default-scheduler", "drayman", "kai-scheduler"]
         assert url in drayman("status", *where).stdout
         config = json.loads(drayman("kubeconfig", *where).stdout)
         assert config["clusters"][0]["cluster"]["server"] == url
