@@ -253,13 +253,12 @@ class ChargedPods:
 
     def _handles(self, metadata: ObjectMeta) -> list[str]:
         """By which the pods of a Workload are known here."""
+        if is_group_workload(metadata.annotations):
+            return [f"{metadata.namespace}/{metadata.name}"]  # its owners are those pods themselves
         owners = [owner.uid for owner in metadata.owner_references]
         if JOB_UID in metadata.labels:  # Also when that is gone, and its pods are not.
             owners.append(metadata.labels[JOB_UID])
-        found = _reachable(owners, self._made)
-        if is_group_workload(metadata.annotations):
-            found.append(f"{metadata.namespace}/{metadata.name}")
-        return found
+        return _reachable(owners, self._made)
 
     # Following.
 
