@@ -67,7 +67,7 @@ def waiting_pods(world: World, pods: Iterable[Pod]) -> list[Explanation]:
         for pod in pods:
             headline = headlines.of(pod)
             if headline.reason.kind is not None:
-                # Members of a gang that nothing makes wait for the same reason: they are told about once.
+                # Members of a gang that nothing makes wait for the same reason, which is reported once.
                 together = maker_of(pod) or world.state.gangs.key_of(pod) or known_as(pod)
                 key = (headline.reason, pod.metadata.namespace, together)
                 groups.setdefault(key, []).append((pod, headline))

@@ -7,8 +7,8 @@ which gates it had and who removed them does not matter here: the scheduler plac
 queues ends what runs and is not.
 
 Places of a pod set go to the pods that are on nodes and then to the oldest. Those that are being deleted count until their time is over.
-A pod keeps the place with which it was placed, whatever its labels and owners say later: it is not covered by that any more, but nobody
-else gets the place.
+A pod keeps the place with which it was placed, regardless of later labels and owners: it is not covered by that any more, but no other pod
+gets the place.
 """
 
 from __future__ import annotations

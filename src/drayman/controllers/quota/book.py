@@ -110,7 +110,7 @@ class WorkloadBook:
         self._handlers: list[Handler[Workload]] = []
         self._informer.add_handler(self._changed)
         self.holds_back: Callable[[Known], bool] = lambda _: False
-        """Whether the quota of a Workload cannot be given back, because pods that were placed with it are still on nodes."""
+        """Whether the quota of a Workload cannot be released, because pods that were placed with it are still on nodes."""
         self.pods_on_nodes: Callable[[Known], int] = lambda _: 0
         """How many these are."""
 

@@ -159,7 +159,7 @@ class ChargedPods:
         self._made: dict[str, set[str]] = {}
         """The uids of objects that wait as a whole, by the uid of the object that made them."""
         self._makers: dict[str, set[str]] = {}
-        """The other way round. What runs is also a part of what it was made for before somebody changed its owner."""
+        """The other way round. What runs is also a part of what it was made for before its owner was changed."""
         self._maker: dict[str, str] = {}
         """Only what it is a part of now."""
         self._places: dict[str, _Place] = {}
@@ -176,7 +176,7 @@ class ChargedPods:
         self._revisions: Bounded[str, int] = Bounded(_MOST_NAMESPACES)
         self._listeners: list[Callable[[Key], None]] = []
         self._held_back: dict[str, set[Key]] = {}
-        """Workloads whose quota could not be given back, by namespace."""
+        """Workloads whose quota could not be released, by namespace."""
         self.loop = Loop("pods without quota", self._attend, workers=1)
         pods = shared.informers.informer(PODS)
         pods.add_handler(self._pod_changed)
@@ -333,7 +333,7 @@ class ChargedPods:
             self._running.setdefault(handle, {})[uid] = key
 
     def listen(self, listener: Callable[[Key], None]) -> None:
-        """`listener` is called with the key of a Workload whose quota may be given back when a pod of it has ended."""
+        """`listener` is called with the key of a Workload whose quota may be released when a pod of it has ended."""
         self._listeners.append(listener)
 
     def _pods_on_nodes(self, workload: Known) -> int:
@@ -344,7 +344,7 @@ class ChargedPods:
         )
 
     def _holds_back(self, workload: Known) -> bool:
-        """Whether quota cannot be given back yet. Whoever wants to is told when that may have changed."""
+        """Whether quota cannot be released yet. The listeners are called when that may have changed."""
         status = workload.status
         if life.is_finished(status) or not life.holds_quota(status):
             return False

@@ -107,7 +107,7 @@ class QuotaController:
         self._admitting.configure(configuration)
 
     def _look_again(self, key: Key) -> None:
-        """The quota of a Workload may be given back by now."""
+        """The quota of a Workload may be released by now."""
         self._lives.loop.queue.add(key)
         known = self._shared.book.find(key)
         if known is not None:

@@ -12,7 +12,7 @@ from drayman.api.core import Pod
 from drayman.explain.answer import Operation
 
 _RESOURCES: Final = {"Workload": "workloads.kueue.x-k8s.io"}
-"""What kubectl is told of kinds whose name alone means one of another group: scheduling.k8s.io has Workloads, too."""
+"""Names for kubectl of kinds whose short name means a kind of another group: scheduling.k8s.io has Workloads, too."""
 
 
 def patch_command(operation: Operation) -> str:

@@ -303,7 +303,7 @@ def hide_below(root: str, hidden: list[str], source: str, path: str) -> None:
 
 
 def freeze_below(root: str, source: str, path: str) -> None:
-    """Have nobody change the settings of the kernel in a directory of the host that a root shows at a path."""
+    """Make the settings of the kernel read-only in a directory of the host that a root shows at a path."""
     start = "" if source == "/" else source
     for each in KERNEL_SETTINGS:
         if f"{each}/".startswith(f"{start}/"):
@@ -391,7 +391,7 @@ def can_hide() -> bool:
 def enter_own_root(root: str, start: dict[str, Any]) -> None:
     """Build the root of a container and live there."""
     is_user = private_mounts()
-    # Without root, nobody can change them.
+    # Without root, no process can change them.
     is_frozen = start["is_sealed"] and not is_user
     base = start["image_root"]
     shown = list(start["binds"])
